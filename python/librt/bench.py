@@ -59,9 +59,8 @@ def _program_seconds(path: str, backend: str, batch: int, threads: int) -> float
     command = [path_of("rtbench"), path, "--backend", backend, "--batch", str(batch), "--json"]
     if threads > 0:
         command += ["--threads", str(threads)]
-    rows = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    rows = rows["measurements"] if isinstance(rows, dict) else rows
-    return float(rows[0]["median_ms"]) / 1000
+    report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return float(report["measurements"][0]["median_ms"]) / 1000
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -149,8 +149,7 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       ->group(group);
   add("--share", options.share,
       "Several processes: which part of a batch each gets: equal; auto, in the proportion of their measured "
-      "speed, "
-      "for unequal devices; or a number for each such as 3,1. Results are those of one process within "
+      "speed, for unequal devices; or a number for each such as 3,1. Results are those of one process within "
       "rounding")
       ->capture_default_str();
   add("--rank-timeout", options.ranks.answer,

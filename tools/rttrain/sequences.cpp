@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <utility>
+
+#include "tools/data/edit_distance.h"
 
 namespace rt::train {
 namespace {
@@ -39,18 +39,7 @@ std::vector<int64_t> best_path(const StepScores& scores) {
 }
 
 size_t edit_distance(std::span<const int64_t> a, std::span<const int64_t> b) {
-  // One row of the table: the distances of a prefix of `a` from all prefixes of `b`.
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
+  return librt::tools::edit_distance(a, b);
 }
 
 double ctc_loss(const StepScores& scores, std::span<const int64_t> labels) {

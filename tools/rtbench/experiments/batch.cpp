@@ -11,10 +11,8 @@ void run_batch(Workplace& workplace) {
   const auto& options = workplace.options();
   result.method = {
       "LeNet-5 on 28x28x1 in memory; the batch is doubled until throughput grows by less than 5 %. \"used\" "
-      "is "
-      "the share of the device's peak rate, measured by a matmul and a copy, that the operations or bytes of "
-      "a "
-      "run reach."};
+      "is the share of the device's peak rate, measured by a matmul and a copy, that the operations or bytes "
+      "of a run reach."};
   const auto study =
       study_of(workplace, "zoo:lenet5",
                options.precisions.empty() ? std::vector<std::string>{"fp32"} : options.precisions,

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tools/compiler/zoo/zoo.h"
+#include "tools/data/edit_distance.h"
 #include "tools/rtbench/experiments/experiment.h"
 #include "tools/rtbench/experiments/runs.h"
 #include "tools/rtbench/experiments/workplace.h"
@@ -47,12 +48,7 @@ const std::array kExperiments = {
                120,
                {},
                run_memory},
-    Experiment{"transfer",
-               "transfers during compute or in turn; graphs or node by node",
-               "a GPU",
-               60,
-               {},
-               run_transfer},
+    Experiment{"transfer", "transfers during compute or in turn; graphs or node by node", "a GPU", 60, {}, run_transfer},
     Experiment{"scaling",
                "1, 2 and 4 processes: efficiency, share of communication",
                "rtconvert, rttrain, mpirun",
@@ -72,22 +68,6 @@ const std::array kExperiments = {
                {},
                run_tabular},
 };
-
-// Levenshtein's distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t k = 0; k <= b.size(); ++k) row[k] = k;
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t k = 0; k < b.size(); ++k) {
-      const size_t changed = diagonal + (a[i] == b[k] ? 0 : 1);
-      diagonal = row[k + 1];
-      row[k + 1] = std::min({changed, row[k] + 1, row[k + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -109,8 +89,7 @@ std::string experiments_text() {
                     words::format("%.0f s", experiment.seconds)});
   return words::columns(rows, 3) +
          "\nEach measures on the CPU and on every GPU, or on those of --backend, and ends when its work is "
-         "done, or its "
-         "budget is spent; --budget sets another.\n";
+         "done, or its budget is spent; --budget sets another.\n";
 }
 
 std::span<const std::string_view> common_options() {
@@ -123,7 +102,7 @@ std::string nearest_name(const std::string& name) {
   std::string nearest;
   size_t least = std::max<size_t>(2, name.size() / 3) + 1;
   const auto consider = [&](const std::string& known, std::string_view compared) {
-    if (const size_t here = distance(name, compared); here < least) {
+    if (const size_t here = tools::edit_distance<std::string_view>(name, compared); here < least) {
       least = here;
       nearest = known;
     }

@@ -77,8 +77,7 @@ void run_input(Workplace& workplace) {
   result.method = {
       "LeNet-5, which is quick, on 960 JPEG pictures of 320x240, decoded and resized to 28x28; batch 32. The "
       "first epoch is cold; the other columns are the 3 epochs after it, in which a cache holds all "
-      "pictures. "
-      "On the CPU workers and training share the cores."};
+      "pictures. On the CPU workers and training share the cores."};
   Table table{"",
               {{"device", ""},
                {"workers", ""},

@@ -219,12 +219,8 @@ void run_memory(Workplace& workplace) {
   result.method = {
       "Adam, batch 16, some steps each: zoo:char_transformer on 128 bytes, and ResNet-18 on 28x28. Memory as "
       "planned: weights, optimizer states, working memory and copies of inputs of all sessions. With "
-      "--memory "
-      "rtconvert chooses what costs least, for shares of what it plans for the plain training with a "
-      "validation. "
-      "Recomputed values and micro-batches change no result, smaller "
-      "states "
-      "do."};
+      "--memory rtconvert chooses what costs least, for shares of what it plans for the plain training with "
+      "a validation. Recomputed values and micro-batches change no result, smaller states do."};
   Table table{"",
               {{"device", ""},
                {"network", ""},

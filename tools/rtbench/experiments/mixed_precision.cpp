@@ -117,8 +117,7 @@ void run_mixed_precision(Workplace& workplace) {
   result.method = {
       "LeNet-5, Adam, batch 64, 3 epochs of 6,000 generated pictures of 10 classes under noise; 2,000 others "
       "validate. fp16 with dynamic loss scaling. Weights, optimizer and loss stay in fp32; a step's memory "
-      "is "
-      "states, weights and working memory."};
+      "is states, weights and working memory."};
   workplace.progress().begin("mixed-precision", 0);
   const std::vector<Typed> typed = compile_all(workplace);
   std::vector<Row> rows;

@@ -38,14 +38,25 @@ tools::Array array_of(const char* name, DType type, std::vector<int64_t> dims, c
   return array;
 }
 
-Status write_arrays(const std::string& path, std::vector<int64_t> dims, const std::vector<float>& values,
-                    const std::vector<int64_t>& labels) {
+/// An f32 array "input" of samples with these dims, and their "labels". fill(numbers, sample): writes a
+/// sample from its own random numbers, and returns its label.
+template <class Fill>
+Status write_arrays(const std::string& path, SampleRange range, std::vector<int64_t> dims, uint64_t seed,
+                    Fill fill) {
+  int64_t size = 1;
+  for (const int64_t dim : dims) size *= dim;
+  std::vector<float> values(static_cast<size_t>(range.count * size));
+  std::vector<int64_t> labels(static_cast<size_t>(range.count));
+  for (int64_t i = 0; i < range.count; ++i) {
+    Numbers numbers(seed, stream_of(range.first + i));
+    labels[static_cast<size_t>(i)] = fill(numbers, values.data() + i * size);
+  }
+  dims.insert(dims.begin(), range.count);
   std::vector<tools::Array> arrays;
-  dims.insert(dims.begin(), static_cast<int64_t>(labels.size()));
   arrays.push_back(
       array_of("input", DType::F32, std::move(dims), values.data(), values.size() * sizeof(float)));
-  arrays.push_back(array_of("labels", DType::I64, {static_cast<int64_t>(labels.size())}, labels.data(),
-                            labels.size() * sizeof(int64_t)));
+  arrays.push_back(
+      array_of("labels", DType::I64, {range.count}, labels.data(), labels.size() * sizeof(int64_t)));
   return tools::write_npz(path, arrays);
 }
 
@@ -59,42 +70,32 @@ Status write_planes(const std::string& path, SampleRange range, int64_t features
   std::vector<float> plane(static_cast<size_t>(features));
   Numbers teacher(seed, kTeacher);
   for (float& weight : plane) weight = teacher.next();
-  std::vector<float> values(static_cast<size_t>(range.count * features));
-  std::vector<int64_t> labels(static_cast<size_t>(range.count));
-  for (int64_t i = 0; i < range.count; ++i) {
-    Numbers numbers(seed, stream_of(range.first + i));
-    float* row = values.data() + i * features;
+  return write_arrays(path, range, {features}, seed, [&](Numbers& numbers, float* row) -> int64_t {
     double sum = 0;
     for (size_t k = 0; k < plane.size(); ++k) {
       row[k] = numbers.next();
       sum += static_cast<double>(row[k]) * static_cast<double>(plane[k]);
     }
-    labels[static_cast<size_t>(i)] = sum > 0 ? 1 : 0;
-  }
-  return write_arrays(path, {features}, values, labels);
+    return sum > 0 ? 1 : 0;
+  });
 }
 
 Status write_pictures(const std::string& path, SampleRange range, int64_t size, int64_t classes, double noise,
                       uint64_t seed) {
   constexpr int64_t kSquare = 4;
-  const int64_t squares = (size + kSquare - 1) / kSquare, pixels = size * size;
+  const int64_t squares = (size + kSquare - 1) / kSquare;
   std::vector<float> colours(static_cast<size_t>(classes * squares * squares));
   Numbers teacher(seed, kTeacher);
   for (float& colour : colours) colour = teacher.next();
-  std::vector<float> values(static_cast<size_t>(range.count * pixels));
-  std::vector<int64_t> labels(static_cast<size_t>(range.count));
-  for (int64_t i = 0; i < range.count; ++i) {
-    Numbers numbers(seed, stream_of(range.first + i));
+  return write_arrays(path, range, {size, size, 1}, seed, [&](Numbers& numbers, float* picture) {
     const auto label = static_cast<int64_t>(numbers.below(static_cast<uint64_t>(classes)));
-    float* sample = values.data() + i * pixels;
-    for (int64_t k = 0; k < pixels; ++k) {
+    for (int64_t k = 0; k < size * size; ++k) {
       const int64_t square = k / size / kSquare * squares + k % size / kSquare;
       const float colour = colours[static_cast<size_t>(label * squares * squares + square)];
-      sample[k] = colour + static_cast<float>(noise) * numbers.next();
+      picture[k] = colour + static_cast<float>(noise) * numbers.next();
     }
-    labels[static_cast<size_t>(i)] = label;
-  }
-  return write_arrays(path, {size, size, 1}, values, labels);
+    return label;
+  });
 }
 
 Status write_table(const std::string& path, SampleRange range, int64_t features, uint64_t seed) {

@@ -174,8 +174,7 @@ void share_with(Workplace& workplace, const WorkDevice& cpu, const WorkDevice& g
   if (alone && equal && measured && *alone > 0 && *equal > 0)
     workplace.result().findings.push_back(
         words::format("%s and %s by measured speed train %.2f times as fast as in equal shares, and %.2f "
-                      "times as fast as the "
-                      "faster one alone.",
+                      "times as fast as the faster one alone.",
                       cpu.id.c_str(), gpu.id.c_str(), *measured / *equal, *measured / *alone));
   if (loss && loss_together)
     workplace.result().findings.push_back(

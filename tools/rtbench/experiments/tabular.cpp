@@ -1,4 +1,5 @@
 // A table with 20 columns: a network as small as such data needs, trained and asked.
+#include "tools/rtbench/experiments/cpu_against_gpu.h"
 #include "tools/rtbench/experiments/rounds.h"
 #include "tools/rtbench/experiments/runs.h"
 #include "tools/rtbench/experiments/samples.h"
@@ -21,17 +22,11 @@ void train(Workplace& workplace, const std::string& model, double seconds) {
   Table table{"Training: 10,000 rows, batch 64, 20 epochs",
               {{"device", ""}, {"20 epochs", "s"}, {"samples/s", "1/s"}, {"loss", ""}, {"accuracy", "%"}},
               {}};
-  const WorkDevice* fastest = nullptr;
-  double least = 0, cpu = 0;
+  CpuAgainstGpu fastest;
   size_t left = workplace.devices().size();
   for (const WorkDevice& device : workplace.devices()) {
-    const std::string what = device.id + ", training";
-    if (workplace.is_over()) {
-      workplace.omit_rest(what);
-      continue;
-    }
-    workplace.progress().step(what);
-    const TrainingRun run = workplace.train(
+    const auto run = workplace.try_train(
+        device.id + ", training",
         {.model = model,
          .data = {"--data", training, "--validate", validation, "--label-column", "label", "--standardize"},
          .samples = kSamples,
@@ -39,24 +34,16 @@ void train(Workplace& workplace, const std::string& model, double seconds) {
          .epochs = kEpochs,
          .options = {"--lr", "0.003"}},
         device, seconds / static_cast<double>(left--));
-    if (!run.error.empty()) {
-      workplace.omit(what, run.error);
-      continue;
-    }
-    const Cell total = run.total_seconds();
-    table.rows.push_back({Cell::of(device.id), total, run.samples_per_second(),
-                          Cell::maybe(run.last("training loss")), Cell::maybe(run.last("accuracy"), 100)});
-    if (!total.number) continue;
-    if (!device.is_gpu()) cpu = *total.number;
-    if (fastest == nullptr || *total.number < least) {
-      fastest = &device;
-      least = *total.number;
-    }
+    if (!run) continue;
+    const Cell total = run->total_seconds();
+    fastest.add(device, total);
+    table.rows.push_back({Cell::of(device.id), total, run->samples_per_second(),
+                          Cell::maybe(run->last("training loss")), Cell::maybe(run->last("accuracy"), 100)});
   }
-  if (fastest != nullptr && cpu > 0 && table.rows.size() > 1)
-    result.findings.push_back(fastest->is_gpu()
+  if (fastest.has_both())
+    result.findings.push_back(fastest.speedup() > 1
                                   ? words::format("Training is %.2f times as fast on %s as on the CPU.",
-                                                  cpu / least, fastest->id.c_str())
+                                                  fastest.speedup(), fastest.gpu()->device->id.c_str())
                                   : "Training is fastest on the CPU: steps this small are mostly launches.");
   result.tables.push_back(std::move(table));
 }

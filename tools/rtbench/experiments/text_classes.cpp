@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "runtime/core/environment.h"
+#include "tools/rtbench/experiments/cpu_against_gpu.h"
 #include "tools/rtbench/experiments/runs.h"
 #include "tools/rtbench/experiments/samples.h"
 #include "tools/rtbench/experiments/workplace.h"
@@ -51,32 +52,17 @@ bool find_texts(Workplace& workplace, Texts& texts) {
   return true;
 }
 
-struct Trained {
-  const WorkDevice* device;
-  TrainingRun run;
-};
-
-void conclude(Workplace& workplace, const std::vector<Trained>& all) {
+void conclude(Workplace& workplace, const CpuAgainstGpu& fastest) {
   ExperimentResult& result = workplace.result();
-  const Trained *cpu = nullptr, *gpu = nullptr;
-  for (const Trained& one : all) {
-    if (!one.run.total_seconds().number) continue;
-    const Trained*& best = one.device->is_gpu() ? gpu : cpu;
-    if (best == nullptr || *one.run.total_seconds().number < *best->run.total_seconds().number) best = &one;
-  }
-  const auto seconds = [](const Trained* one) {
-    const Cell total = one->run.total_seconds();
-    return words::format("%s%s s (%s)", total.estimated ? "~" : "", words::number_text(*total.number).c_str(),
-                         one->device->id.c_str());
+  const auto seconds = [](const CpuAgainstGpu::Best& best) {
+    return words::format("%s%s s (%s)", best.seconds.estimated ? "~" : "",
+                         words::number_text(*best.seconds.number).c_str(), best.device->id.c_str());
   };
-  std::string here = cpu != nullptr ? seconds(cpu) : std::string("no CPU");
-  here += " against " + (gpu != nullptr ? seconds(gpu) : std::string("no GPU here"));
-  if (cpu != nullptr && gpu != nullptr) {
-    const double ratio = *cpu->run.total_seconds().number / *gpu->run.total_seconds().number;
-    here += words::format(": %.2f times", ratio);
-    result.findings.push_back(
-        words::format("%s trains %.2f times as fast as %s.", (ratio >= 1 ? gpu : cpu)->device->id.c_str(),
-                      ratio >= 1 ? ratio : 1 / ratio, (ratio >= 1 ? cpu : gpu)->device->id.c_str()));
+  std::string here = fastest.cpu() ? seconds(*fastest.cpu()) : std::string("no CPU");
+  here += " against " + (fastest.gpu() ? seconds(*fastest.gpu()) : std::string("no GPU here"));
+  if (fastest.has_both()) {
+    here += words::format(": %.2f times", fastest.speedup());
+    result.findings.push_back(fastest.text());
   }
   result.comparisons.push_back({"training of a text classifier, CPU against GPU",
                                 words::format("%.1f s against %.1f s: %.1f times", kArticleCpu, kArticleGpu,
@@ -104,36 +90,27 @@ void run_text(Workplace& workplace) {
   workplace.progress().begin("text", workplace.devices().size());
   Table table{
       "", {{"device", ""}, {"3 epochs", "s"}, {"samples/s", "1/s"}, {"loss", ""}, {"accuracy", "%"}}, {}};
-  std::vector<Trained> all;
+  CpuAgainstGpu fastest;
   size_t left = workplace.devices().size();
   for (const WorkDevice& device : workplace.devices()) {
-    const size_t parts = left--;
-    if (workplace.is_over()) {
-      workplace.omit_rest(device.id);
-      continue;
-    }
-    workplace.progress().step(device.id);
     const auto training = static_cast<int64_t>(static_cast<double>(texts.count) * (1 - kHeldBack));
-    Trained& one = all.emplace_back(Trained{&device, {}});
-    one.run =
-        workplace.train({.model = model,
-                         .data = {"--data", texts.path, "--no-header", "--label-column", "0", "--text-column",
-                                  "1", "--validate-fraction", words::format("%g", kHeldBack)},
-                         .samples = training,
-                         .batch = kBatch,
-                         .epochs = kEpochs,
-                         .options = {"--lr", "0.002"}},
-                        device, workplace.share(parts));
-    if (!one.run.error.empty()) {
-      workplace.omit(device.id, one.run.error);
-      continue;
-    }
-    table.rows.push_back({Cell::of(device.id), one.run.total_seconds(), one.run.samples_per_second(),
-                          Cell::maybe(one.run.last("training loss")),
-                          Cell::maybe(one.run.last("accuracy"), 100)});
+    const auto run = workplace.try_train(
+        device.id,
+        {.model = model,
+         .data = {"--data", texts.path, "--no-header", "--label-column", "0", "--text-column", "1",
+                  "--validate-fraction", words::format("%g", kHeldBack)},
+         .samples = training,
+         .batch = kBatch,
+         .epochs = kEpochs,
+         .options = {"--lr", "0.002"}},
+        device, workplace.share(left--));
+    if (!run) continue;
+    fastest.add(device, run->total_seconds());
+    table.rows.push_back({Cell::of(device.id), run->total_seconds(), run->samples_per_second(),
+                          Cell::maybe(run->last("training loss")), Cell::maybe(run->last("accuracy"), 100)});
   }
   result.tables.push_back(std::move(table));
-  conclude(workplace, all);
+  conclude(workplace, fastest);
 }
 
 }  // namespace librt::bench

@@ -8,6 +8,7 @@
 #include "tools/rtbench/devices.h"
 
 namespace librt::bench {
+
 Workplace::Workplace(const Experiment& experiment, const ExperimentOptions& options, StopRequest& stop)
     : options_(options),
       stop_(stop),
@@ -29,6 +30,8 @@ rt::Status Workplace::open() {
   if (!all) return all.status();
   auto chosen = choose_devices(*all, options_.backends);
   if (!chosen) return chosen.status();
+  for (const rt::DeviceInfo& device : all->devices)
+    if (device.backend == "cpu") cpu_threads_ = std::max(1, device.threads);
   for (rt::DeviceInfo& info : *chosen) {
     const std::string id = info.backend + ":" + std::to_string(info.index);
     result_.devices.push_back({id, info.name, type_text(info.type), info.driver});
@@ -86,11 +89,7 @@ std::vector<const WorkDevice*> Workplace::gpus() const {
 }
 
 int Workplace::threads() const {
-  if (options_.threads > 0) return options_.threads;
-  const MachineFacts facts = machine_facts();
-  return std::max(1, facts.quota_cpus
-                         ? std::min(facts.allowed_cpus, static_cast<int>(*facts.quota_cpus + 0.5))
-                         : facts.allowed_cpus);
+  return options_.threads > 0 ? options_.threads : cpu_threads_;
 }
 
 MeasureOptions Workplace::measure_options() const {
@@ -131,6 +130,19 @@ bool Workplace::compile(const std::string& network, const std::vector<std::strin
   if (code == tools::kFine) return true;
   problem = stop_.requested() ? "interrupted" : last_error("rtconvert", child.errors());
   return false;
+}
+
+std::optional<TrainingRun> Workplace::try_train(const std::string& what, const TrainingPlan& plan,
+                                                const WorkDevice& device, double seconds) {
+  if (is_over()) {
+    omit_rest(what);
+    return std::nullopt;
+  }
+  progress_.step(what);
+  TrainingRun run = train(plan, device, seconds);
+  if (run.error.empty()) return run;
+  omit(what, run.error);
+  return std::nullopt;
 }
 
 TrainingRun Workplace::train(const TrainingPlan& plan, const WorkDevice& device, double seconds) {

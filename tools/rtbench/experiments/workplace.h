@@ -3,7 +3,7 @@
 // Knows: devices, the budget, the programs rtconvert and rttrain. Must not know: any experiment.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +53,15 @@ class Workplace {
   /// For what is left out because is_over().
   void omit_rest(const std::string& what);
 
-  /// Compiles a network of the zoo with rtconvert, as a user would; false: `problem` says why not. report:
-  /// its
-  /// --json, null: not wanted.
+  /// Compiles a network of the zoo with rtconvert, as a user would; false: `problem` says why not.
+  /// report: its --json, null: not wanted.
   bool compile(const std::string& network, const std::vector<std::string>& options, const std::string& output,
                std::string& problem, std::string* report = nullptr);
-  /// Trains with rttrain for at most so many seconds.
+  /// Trains with rttrain for at most so many seconds, as the step `what`. Nothing when no time is left, or
+  /// when it failed: the result then says why.
+  std::optional<TrainingRun> try_train(const std::string& what, const TrainingPlan& plan,
+                                       const WorkDevice& device, double seconds);
+  /// The same for callers that judge the error, and the time, themselves.
   TrainingRun train(const TrainingPlan& plan, const WorkDevice& device, double seconds);
 
  private:
@@ -70,6 +73,7 @@ class Workplace {
   Progress progress_;
   tools::TemporaryFolder folder_;
   std::vector<WorkDevice> devices_;
+  int cpu_threads_ = 1;
   ExperimentResult result_;
   MachineWatch watch_;
 };
