@@ -48,7 +48,7 @@ const std::array kExperiments = {
                120,
                {},
                run_memory},
-    Experiment{"transfer", "transfers during compute or in turn; graphs or node by node", "a GPU", 60, {}, run_transfer},
+    Experiment{"transfer", "transfers during compute or in turn", "a GPU", 60, {}, run_transfer},
     Experiment{"scaling",
                "1, 2 and 4 processes: efficiency, share of communication",
                "rtconvert, rttrain, mpirun",

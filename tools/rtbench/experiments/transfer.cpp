@@ -1,4 +1,4 @@
-// Transfers during compute or one after the other, and recorded work launched again or step by step.
+// Transfers during compute or one after the other.
 #include <algorithm>
 #include <chrono>
 
@@ -128,29 +128,13 @@ void overlap_of(Workplace& workplace, const WorkDevice& device, const Load& load
                 " the time.");
 }
 
-// CUDA launches a plan as a graph, and node by node in a session that times nodes.
-void graphs_of(Workplace& workplace, const WorkDevice& device, double seconds, Table& table) {
-  constexpr int64_t kBatch = 1;
-  const std::string what = device.id + ", graphs";
-  if (device.info.backend == "cpu")
-    return workplace.omit(what, "the CPU has no launches that could be recorded");
-  if (device.info.backend != "cuda")
-    return workplace.omit(what,
-                          "only CUDA can be measured both ways; here a plan is one command buffer, recorded "
-                          "once and submitted again");
-  std::string error;
-  const auto model = open_model("zoo:mobilenet_v2", Mode::Infer, error);
-  if (!model) return workplace.omit(what, error);
-  Racer graph{.device = &device, .model = *model, .options = workplace.measure_options()};
-  Racer steps{.device = &device, .model = *model, .options = workplace.measure_options()};
-  steps.options.profile = true;
-  race(workplace, {&graph, &steps}, kBatch, seconds);
-  for (const Racer* racer : {&graph, &steps})
-    if (!racer->error.empty()) return workplace.omit(what, racer->error);
-  if (graph.timing.runs == 0 || steps.timing.runs == 0) return workplace.omit_rest(what);
-  table.rows.push_back({Cell::of(device.id), Cell::of("MobileNetV2"), time_cell(steps.timing),
-                        time_cell(graph.timing),
-                        Cell::of(100 * graph.timing.median_ms / steps.timing.median_ms)});
+// Each backend launches a plan in one way only, also where nodes are timed, so that there is nothing to
+// compare.
+const char* why_no_graphs(const WorkDevice& device) {
+  if (device.info.backend == "cpu") return "the CPU has no launches that could be recorded";
+  if (device.info.backend == "vulkan")
+    return "a plan is one command buffer, recorded once and submitted again";
+  return "a plan is a CUDA graph from its second run on, also where nodes are timed";
 }
 
 }  // namespace
@@ -171,10 +155,7 @@ void run_transfer(Workplace& workplace) {
                     {"overlapped", "ms"},
                     {"of it", "%"}},
                    {}};
-  Table graphs{"Graphs, batch 1: node by node includes timing the nodes",
-               {{"device", ""}, {"model", ""}, {"node by node", "ms"}, {"graph", "ms"}, {"of it", "%"}},
-               {}};
-  size_t left = (loads().size() + 1) * workplace.devices().size();
+  size_t left = loads().size() * workplace.devices().size();
   workplace.progress().begin("transfer", left);
   for (const WorkDevice& device : workplace.devices()) {
     for (const Load& load : loads()) {
@@ -185,14 +166,9 @@ void run_transfer(Workplace& workplace) {
       else
         overlap_of(workplace, device, load, seconds, overlapped);
     }
-    const double seconds = std::min(10.0, workplace.share(left--));
-    if (workplace.is_over())
-      workplace.omit_rest(device.id + ", graphs");
-    else
-      graphs_of(workplace, device, seconds, graphs);
+    workplace.omit(device.id + ", graphs against launches node by node", why_no_graphs(device));
   }
-  for (Table* table : {&overlapped, &graphs})
-    if (!table->rows.empty()) result.tables.push_back(std::move(*table));
+  if (!overlapped.rows.empty()) result.tables.push_back(std::move(overlapped));
   if (workplace.gpus().empty())
     result.findings.emplace_back(
         "No GPU was measured, and on the CPU there is nothing to transfer: nothing follows.");
