@@ -50,7 +50,7 @@ done
 echo "--- too little"
 refused() {
   local code=0
-  "$@" >refused.log 2>&1 || code=$?
+  "$@" >refused.json 2>refused.log || code=$?  # the JSON repeats the message
   [[ $code == 3 ]] || fail "$*: exit code $code, $(cat refused.log)"
 }
 smallest_named() {
