@@ -261,12 +261,14 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
   });
 }
 
-/// The convolution without the end of its data that no window reaches (negative padding, which oneDNN refuses
-/// from the stride on); null where no window reaches any.
+/// The convolution without the end of an axis that no window reaches, where oneDNN refuses that end: from a
+/// stride on. A shorter end stays (the last row and column of a 1x1 convolution with stride 2): the fast
+/// kernels handle it, and none of them takes data with gaps between rows. Null where no window reaches any.
 std::optional<Convolution> without_unreached_end(Convolution convolution) {
   for (int i = 0; i < convolution.geometry.rank; ++i) {
     WindowAxis& axis = convolution.geometry.axes[static_cast<size_t>(i)];
-    axis.input += std::min<int64_t>(axis.effective_pad_end(), 0);
+    const int64_t end = axis.effective_pad_end();
+    if (end <= -axis.stride) axis.input += end;
     if (axis.input < 1) return std::nullopt;
   }
   return convolution;
