@@ -22,6 +22,8 @@ constexpr int64_t kBusySpin = 10'000;
 constexpr int64_t kDescheduled = 500'000;
 // A machine counts as busy for so long after a thread was descheduled.
 constexpr int64_t kBusy = 100'000'000;
+// Where barriers are late again and again: each late one takes the time slices of other programs, some ms.
+constexpr int64_t kLongestBusy = 3'200'000'000;
 constexpr int kLooks = 16;  ///< at a flag, between two looks at the clock
 
 // Others whose pieces a part takes: with more, looking for pieces takes longer than they do.
@@ -144,6 +146,20 @@ Team& Team::acquire(int threads) noexcept {
   }
 }
 
+bool Team::busy() const noexcept {
+  const int64_t until =
+      std::max(busy_until_.load(std::memory_order_relaxed), alone_until_.load(std::memory_order_relaxed));
+  return now() < until;
+}
+
+void Team::set_busy() noexcept {
+  const int64_t time = now(), before = alone_for_.load(std::memory_order_relaxed);
+  const bool again = time < alone_until_.load(std::memory_order_relaxed) + before;
+  const int64_t period = again ? std::min(2 * before, kLongestBusy) : kBusy;
+  alone_for_.store(period, std::memory_order_relaxed);
+  alone_until_.store(time + period, std::memory_order_relaxed);
+}
+
 /// Whether ready() became true within the time that this team spins.
 template <class Ready>
 bool Team::spin(const Ready& ready) noexcept {
@@ -236,18 +252,21 @@ int64_t Team::take(int per_part) noexcept {
   return -1;
 }
 
-void Team::barrier() noexcept {
+bool Team::barrier() noexcept {
   const int parts = t_place.parts;
-  if (parts <= 1) return;
+  if (parts <= 1) return false;
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_acq_rel);
     generation_.notify_all();
-    return;
+    return false;
   }
-  while (!spin([&] { return generation_.load(std::memory_order_acquire) != generation; }))
-    generation_.wait(generation, std::memory_order_acquire);
+  const auto passed = [&] { return generation_.load(std::memory_order_acquire) != generation; };
+  if (spin(passed)) return false;
+  const int64_t start = now();
+  while (!passed()) generation_.wait(generation, std::memory_order_acquire);
+  return now() - start > kDescheduled;
 }
 
 /// The life of thread `index`.

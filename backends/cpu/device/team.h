@@ -51,10 +51,16 @@ class Team {
   /// calls of a region, at most kMostPieces.
   int64_t take(int per_part) noexcept;
   static constexpr int kMostPieces = 4;
-  /// Waits until all parts of the region have arrived. To be called by all of them.
-  void barrier() noexcept;
+  /// Waits until all parts of the region have arrived. To be called by all of them. Returns whether that took
+  /// longer than a thread that has a core needs between the barriers of small steps: another one has none.
+  bool barrier() noexcept;
 
   int size() const noexcept { return size_; }
+  /// Whether one of the threads was lately without a core: regions with many barriers better run as one part.
+  bool busy() const noexcept;
+  /// To be called when a barrier was late: the team is busy() for a while, and longer each time that it was
+  /// soon late again.
+  void set_busy() noexcept;
   static const Place& place() noexcept;
 
   Team(const Team&) = delete;
@@ -92,7 +98,9 @@ class Team {
   std::atomic<uint32_t> generation_{0};          ///< of the barrier
   alignas(64) std::atomic<uint32_t> calls_{0};   ///< changes when sleeping threads are called
   std::atomic<int32_t> asleep_{0};
-  std::atomic<int64_t> busy_until_{0};  ///< nanoseconds of the steady clock
+  std::atomic<int64_t> busy_until_{0};   ///< nanoseconds of the steady clock: spins shortly until then
+  std::atomic<int64_t> alone_until_{0};  ///< of set_busy()
+  std::atomic<int64_t> alone_for_{0};
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
 };

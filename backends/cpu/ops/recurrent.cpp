@@ -2,7 +2,8 @@
 // each step is a GEMM with r, whose packed panels stay in cache, followed by the gates.
 //
 // Threads split directions and rows, which are independent; where there are few rows and r is large, they
-// split the hidden units instead, with a barrier after every step.
+// split the hidden units instead, with a barrier after every step: each keeps its part of r in its own cache.
+#include <atomic>
 #include <cstring>
 
 #include "backends/cpu/support/recurrent_weights.h"
@@ -14,8 +15,10 @@ namespace {
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
 /// Rows of x per GEMM with w: enough to amortize reading w, few enough to stay in cache.
 constexpr int64_t kChunkRows = 96;
-/// Multiply-adds per thread and step that are worth a barrier.
-constexpr int64_t kBarrierWork = 100'000;
+/// Multiply-adds per thread that are worth a barrier (some 300 ns between two cores).
+constexpr int64_t kBarrierWork = 30'000;
+/// With more rows, threads that split the rows read r no more often than its panels are multiplied.
+constexpr int64_t kFewRows = 16;
 
 struct Recurrence {
   RecurrentGeometry g;
@@ -30,10 +33,15 @@ struct Recurrence {
     for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_parameters(g, d);
     chunk = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, g.batch));
   }
-  bool splits_units() const noexcept {
+  /// How many threads split the hidden units; 1: they split directions and rows.
+  int unit_parts() const noexcept {
     const int threads = max_threads();
-    return threads > 1 && g.directions * g.batch < 2 * threads &&
-           g.gates * g.hidden * g.hidden * g.batch / threads > kBarrierWork;
+    // A single row of each direction is bound by reading r, however it is split.
+    if (threads < 2 || g.batch > kFewRows || (threads <= g.directions && g.batch == 1)) return 1;
+    const int64_t barriers = g.kind == CellKind::GRU && !g.linear_before_reset ? 2 : 1;
+    const int64_t work = g.gates * g.hidden * g.hidden * g.batch;
+    return static_cast<int>(
+        std::clamp<int64_t>(work / (barriers * kBarrierWork), 1, std::min<int64_t>(threads, weights.panels)));
   }
   // Scratch of one direction, in floats.
   int64_t gates_floats() const noexcept { return chunk * g.batch * weights.panels * weights.width; }
@@ -42,6 +50,33 @@ struct Recurrence {
   int64_t direction_floats() const noexcept {
     return gates_floats() + 5 * state_floats() + (gathered_floats() + kUnits - 1) / kUnits * kUnits;
   }
+};
+
+/// The threads that walk over the panels of one direction together, until one of them is left without a core:
+/// from then on a single one walks over all panels, instead of waiting at every step.
+class Crew {
+ public:
+  /// Waits for the others before step `s`. The part that goes on alone from this step on, or -1. All parts
+  /// get the same answer, because a part decides between two barriers, for the steps after the second.
+  int meet(int64_t s) noexcept {
+    Team& team = *current_team();
+    const bool late = team.barrier();
+    const int64_t decided = decided_.load(std::memory_order_acquire);
+    if (decided != kNobody && decided >> kPartBits <= s) return static_cast<int>(decided & kPartMask);
+    if (late) {
+      team.set_busy();
+      int64_t nobody = kNobody;
+      decided_.compare_exchange_strong(nobody, (s + 1) << kPartBits | Team::place().part,
+                                       std::memory_order_release);
+    }
+    return -1;
+  }
+
+ private:
+  static constexpr int kPartBits = 16;
+  static constexpr int64_t kPartMask = (int64_t{1} << kPartBits) - 1, kNobody = -1;
+  static_assert(Team::kMostThreads <= 1 << kPartBits);
+  std::atomic<int64_t> decided_{kNobody};  ///< step << kPartBits | part
 };
 
 /// Rows and panels of one direction, from the first step to the last.
@@ -81,16 +116,23 @@ class Walk {
     panel_end_ = end;
   }
 
-  template <class Barrier>
-  void run(const Barrier& barrier) noexcept {
+  /// Where `crew` is not null, other threads walk over the other panels.
+  void run(Crew* crew = nullptr) noexcept {
     begin_states();
     for (int64_t first = 0; first < g_.steps; first += net_.chunk) {
       const int64_t last = std::min(first + net_.chunk, g_.steps);
       project(first, last);
       for (int64_t s = first; s < last; ++s) {
-        // All of h must be written before any thread multiplies with it.
-        barrier();
-        step(s, gates_ + (in_time_order() ? s - first : last - 1 - s) * g_.batch * row_floats(), barrier);
+        if (crew != nullptr) {
+          // All of h must be written before any thread multiplies with it.
+          const int walker = crew->meet(s);
+          if (walker >= 0) {
+            if (walker != Team::place().part) return;
+            crew = nullptr;
+            panels(0, net_.weights.panels);
+          }
+        }
+        step(s, gates_ + (in_time_order() ? s - first : last - 1 - s) * g_.batch * row_floats(), crew);
       }
     }
     end_states();
@@ -168,8 +210,7 @@ class Walk {
     return gathered_;
   }
 
-  template <class Barrier>
-  void step(int64_t s, float* gates, const Barrier& barrier) noexcept {
+  void step(int64_t s, float* gates, const Crew* crew) noexcept {
     const float* before = h_[s & 1];
     if (g_.kind == CellKind::GRU && !g_.linear_before_reset) {
       for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
@@ -179,7 +220,7 @@ class Walk {
           net_.loops.gru_gates(numbers(), block(gates, panel, n), before + at, reset_ + at);
         }
       }
-      barrier();
+      if (crew != nullptr) current_team()->barrier();
     }
     for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
       if (g_.kind != CellKind::GRU)
@@ -258,16 +299,18 @@ class Walk {
   int64_t row_begin_ = 0, row_end_ = 0, panel_begin_ = 0, panel_end_ = 0;
 };
 
-void run_split_units(const Recurrence& net, const Call& call, const float* packed, float* scratch) noexcept {
+/// On a busy machine, where a barrier may wait for a thread that has no core, as one part: with the same
+/// bits.
+void run_split_units(const Recurrence& net, int most, const Call& call, const float* packed,
+                     float* scratch) noexcept {
   for (int64_t d = 0; d < net.g.directions; ++d) {
-    parallel_region(max_threads(), [&](int part, int parts) noexcept {
+    Crew crew;
+    parallel_region(current_team()->busy() ? 1 : most, [&](int part, int parts) noexcept {
       Walk walk(net, call, packed, scratch, d);
       const Range range = part_of(net.weights.panels, part, parts);
       walk.rows(0, net.g.batch);
       walk.panels(range.begin, range.end);
-      walk.run([=]() noexcept {
-        if (parts > 1) current_team()->barrier();
-      });
+      walk.run(parts > 1 ? &crew : nullptr);
     });
   }
 }
@@ -282,7 +325,7 @@ void run_split_rows(const Recurrence& net, const Call& call, const float* packed
       Walk walk(net, call, packed, scratch, d);
       walk.rows(first, last);
       walk.panels(0, net.weights.panels);
-      walk.run([]() noexcept {});
+      walk.run();
     }
   });
 }
@@ -333,8 +376,8 @@ class RecurrentKernel final : public Kernel {
                           target);
         packed = target;
       }
-      if (net->splits_units())
-        run_split_units(*net, call, packed, call.scratch<float>());
+      if (const int parts = net->unit_parts(); parts > 1)
+        run_split_units(*net, parts, call, packed, call.scratch<float>());
       else
         run_split_rows(*net, call, packed, call.scratch<float>());
     };
