@@ -251,7 +251,7 @@ size_t rt_session_profile_count(const rt_session* session) {
 }
 rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry) {
   return guarded(session, [&]() -> Status {
-    const std::vector<librt::Executor::Timing> timings = session->session->profile();
+    const std::vector<librt::Executor::Timing>& timings = session->session->profile();
     if (index >= timings.size())
       return librt::invalid_argument(
           "profile entry ", index, ": there are ", timings.size(),

@@ -247,6 +247,7 @@ Status Session::plan_for(std::span<const TensorInfo> shapes) {
 /// A session runs one function at a time under its limits.
 template <class Function>
 Status Session::within_limits(uint64_t time_limit_ms, Function function) {
+  profile_collected_ = false;
   shared_.stop.begin(time_limit_ms, options_.loop_limit);
   Status status = shared_.stop.check();
   if (status.ok()) status = function();
@@ -415,6 +416,7 @@ Status Session::wait() {
   first_pending_ = (run_slot + 1) % pending_.size();
   --pending_count_;
   ran_ = false;
+  profile_collected_ = false;
   RT_TRY(run.on_host ? std::move(run.status) : bring_to_host(run_slot, true));
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Pending::Output& output = run.outputs[k];
@@ -435,12 +437,13 @@ Result<TensorView> Session::output(size_t index) const {
   return outputs_[index].result;
 }
 
-std::vector<Executor::Timing> Session::profile() const {
-  std::vector<Executor::Timing> timings;
-  if (!options_.profile) return timings;
-  if (partitioned_ != nullptr) partitioned_->collect(timings);
-  if (plan() != nullptr) Executor::collect(*plan(), timings);
-  return timings;
+const std::vector<Executor::Timing>& Session::profile() const {
+  if (profile_collected_ || !options_.profile) return profile_;
+  profile_.clear();
+  if (partitioned_ != nullptr) partitioned_->collect(profile_);
+  if (plan() != nullptr) Executor::collect(*plan(), profile_);
+  profile_collected_ = true;
+  return profile_;
 }
 
 std::vector<const Plan*> Session::plans() const {
@@ -451,6 +454,7 @@ std::vector<const Plan*> Session::plans() const {
 }
 
 void Session::reset_profile() noexcept {
+  profile_collected_ = false;
   if (whole_ != nullptr) whole_->reset_profile();
   if (partitioned_ != nullptr) partitioned_->reset_profile();
 }

@@ -83,8 +83,9 @@ class Session {
   const Plan* plan() const noexcept { return whole_ != nullptr ? whole_->plan() : nullptr; }
   /// All plans currently used by a run.
   std::vector<const Plan*> plans() const;
-  /// Timings of the runs since the last reset; requires profile in the options.
-  std::vector<Executor::Timing> profile() const;
+  /// Timings of the runs since the last reset; requires profile in the options. Collected at the first call
+  /// after a run, submit, wait, prepare or reset, until which the reference is valid.
+  const std::vector<Executor::Timing>& profile() const;
   void reset_profile() noexcept;
   MemoryStats memory() const noexcept;
   std::string plan_text() const;
@@ -152,6 +153,8 @@ class Session {
   std::array<Pending, Plan::kRunSlots> pending_;
   size_t first_pending_ = 0, pending_count_ = 0;
   bool ran_ = false;
+  mutable std::vector<Executor::Timing> profile_;
+  mutable bool profile_collected_ = false;
 };
 
 }  // namespace librt

@@ -326,11 +326,21 @@ TEST(Session, ProfileAndPlanText) {
   ASSERT_OK(session->run());
   EXPECT_EQ(session->plan()->profiled_runs(), 2u);
   EXPECT_EQ(session->plan()->nanoseconds().size(), 3u);
+  // Collected once for all entries that rt_session_profile() hands out, and again after the next run.
+  ASSERT_EQ(session->profile().size(), 3u);
+  const auto* const collected = session->profile().data();
+  const uint64_t before = session->profile()[0].nanoseconds;
+  EXPECT_EQ(session->profile().data(), collected);
+  EXPECT_EQ(session->profile()[2].runs, 2u);
+  ASSERT_OK(session->run());
+  EXPECT_EQ(session->profile()[2].runs, 3u);
+  EXPECT_GE(session->profile()[0].nanoseconds, before);
   const std::string plan = session->plan_text();
   for (const char* word : {"MatMul", "reference.Relu", "arena", "f32[1,2]", "0 fallbacks", "output 0"})
     EXPECT_NE(plan.find(word), std::string::npos) << word << " in\n" << plan;
   session->reset_profile();
   EXPECT_EQ(session->plan()->profiled_runs(), 0u);
+  EXPECT_EQ(session->profile()[2].runs, 0u);
 }
 
 size_t occurrences(const std::string& text, std::string_view word) {
