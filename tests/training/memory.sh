@@ -75,6 +75,20 @@ compile states.rt "$one_byte" | sed -n '/"memory": {/,/}/p' >states.memory
 compile states.rt 1GiB | sed -n '/"memory": {/,/}/p' >states.memory
 [[ $(field optimizer_state <states.memory) == f32 ]] || fail "a large budget: $(cat states.memory)"
 
+echo "--- a dimension that follows from the batch and fixed ones"
+awk 'BEGIN { for (i = 0; i < 600; ++i) printf "%060d\n", i * 7919 }' >text
+compile_text() {
+  "$bin/rtconvert" zoo:char_transformer -o text.rt --train --optimizer adam --class-axis -1 --dim sequence=32 --batch 16 --memory-backend "$backend" \
+    --memory "$1" --json | sed -n '/"memory": {/,/}/p'
+}
+plain=$(compile_text 1GiB | field bytes)
+budget=$((plain * 40 / 100))
+compile_text $budget >text.memory
+bytes=$(field bytes <text.memory)
+((bytes > 0 && bytes <= budget && $(field micro_batch <text.memory) < 16)) || fail "a budget of $budget bytes of $plain: $(cat text.memory)"
+"$bin/rttrain" text.rt --data text --validate text --steps 3 --lr 0.001 --backend "$backend" >/dev/null 2>text.err || fail "$(cat text.err)"
+grep -q "takes $bytes bytes" text.err || fail "planned $bytes, $(cat text.err)"
+
 echo "--- the system's figures"
 "$bin/rtconvert" zoo:lenet5 -o large.rt --train --optimizer adam --memory-backend "$backend" --batch 4096 --memory 160MiB --json |
   sed -n '/"memory": {/,/}/p' >large.memory

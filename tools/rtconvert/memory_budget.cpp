@@ -68,8 +68,9 @@ class BudgetSearch {
       return invalid_argument(
           "--memory: expected a dynamic first dimension of the first input, as the batch");
     symbol_ = infer.symbols[static_cast<size_t>(dims->front().symbol)].name;
+    // A derived dimension follows from the batch once all others are fixed.
     for (const Symbol& symbol : infer.symbols)
-      if (symbol.name != symbol_)
+      if (symbol.name != symbol_ && symbol.definition.empty())
         return invalid_argument("--memory: dimension '", symbol.name, "' is dynamic; fix it with --dim ",
                                 symbol.name, "=N");
     return {};

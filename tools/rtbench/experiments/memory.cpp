@@ -39,8 +39,9 @@ Status write_picture_file(const std::string& path, uint64_t seed) {
   return write_pictures(path, {0, 128}, 28, 10, 1, seed);
 }
 
-// A transformer, whose samples are independent of each other, and a network with batch normalization, which
-// sees whole batches only: there rtconvert --memory recomputes.
+// A transformer, whose samples are independent of each other, so that micro-batches change nothing, and a
+// network with batch normalization, which sees whole batches only: there rtconvert --memory can but
+// recompute.
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
       {"transformer",
@@ -53,7 +54,9 @@ const std::vector<Subject>& subjects() {
         {"optimizer states in bf16", {"--optimizer-state", "bf16"}, {}},
         {"optimizer states in 8 bits", {"--optimizer-state", "u8"}, {}},
         {"micro-batches of 8", {"--accumulate"}, {"--micro-batch", "8"}},
-        {"micro-batches of 2", {"--accumulate"}, {"--micro-batch", "2"}}}},
+        {"micro-batches of 2", {"--accumulate"}, {"--micro-batch", "2"}},
+        {"--memory, 70 %", {}, {}, 0.70},
+        {"--memory, 40 %", {}, {}, 0.40}}},
       {"ResNet-18, 28x28",
        "zoo:resnet18_mnist",
        {},
