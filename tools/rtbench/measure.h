@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rt/rt.hpp"
@@ -85,6 +86,12 @@ rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
 /// Outputs of one run on a backend.
 rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,
                                const MeasureOptions& options);
+/// Whether an entry of a profile copies between host and device. All others are work of a device, also copies
+/// and reorders that a plan inserts within its memory.
+inline bool is_transfer(std::string_view op) {
+  return op == "Transfer";
+}
+
 /// Largest |got - want| over largest |want|, over all float outputs.
 double relative_error(const Outputs& got, const Outputs& want);
 

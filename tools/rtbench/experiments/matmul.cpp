@@ -51,8 +51,7 @@ std::optional<double> kernel_ms(Workplace& workplace, const Racer& racer) {
   if (!session.reset_profile() || !(*runner)->run(kSecondsOfAProfile, 3, times)) return std::nullopt;
   double nanoseconds = 0;
   for (const rt_profile_entry& entry : session.profile())
-    if (entry.op != std::string("Copy") && entry.op != std::string("Transfer"))
-      nanoseconds += static_cast<double>(entry.nanoseconds);
+    if (!is_transfer(entry.op)) nanoseconds += static_cast<double>(entry.nanoseconds);
   return nanoseconds * 1e-6 / static_cast<double>(std::max<uint64_t>(session.profile_runs(), 1));
 }
 

@@ -10,10 +10,6 @@ namespace {
 
 constexpr double kSecondsOfAProfile = 0.3;
 
-bool is_transfer(const NodeTime& node) {
-  return node.op == "Transfer";
-}
-
 rt::Status profile_point(LaneContext& context, SessionRunner& runner, const Point& point, Series& series) {
   if (rt::Status status = runner.set_batch(point.batch, nullptr); !status) return status;
   if (rt::Status status = runner.session().reset_profile(); !status) return status;
@@ -57,7 +53,7 @@ Profile split_run(int64_t batch, double total_ms, double profiled_ms, std::vecto
   const double scale = sum > total_ms && sum > 0 ? total_ms / sum : 1;
   for (NodeTime& node : nodes) {
     node.milliseconds *= scale;
-    (is_transfer(node) ? profile.transfers_ms : profile.kernels_ms) += node.milliseconds;
+    (is_transfer(node.op) ? profile.transfers_ms : profile.kernels_ms) += node.milliseconds;
     node.roof_share = roof_share(roof, node.flops, node.bytes, node.milliseconds * 1e-3);
     node.bound = bound_of(roof, node.flops, node.bytes);
   }
