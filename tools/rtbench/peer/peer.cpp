@@ -52,14 +52,18 @@ const std::vector<std::string>& peer_engines() {
   return kEngines;
 }
 
-Result<std::shared_ptr<Peer>> Peer::open(const PeerOptions& options,
-                                         const std::function<bool()>& is_stopped) {
+Result<std::shared_ptr<Peer>> Peer::begin(const PeerOptions& options) {
   std::shared_ptr<Peer> peer(new Peer);
   peer->engine_ = options.engine;
   RT_TRY(peer->start(options));
-  RT_ASSIGN(const json answer, peer->ask({{"do", "open"}}, kSecondsToOpen, is_stopped));
-  peer->version_ = answer.value("version", "");
+  RT_TRY(peer->send({{"do", "open"}}));
   return peer;
+}
+
+Status Peer::loaded(const std::function<bool()>& is_stopped) {
+  RT_ASSIGN(const json answer, receive(kSecondsToOpen, is_stopped));
+  version_ = answer.value("version", "");
+  return {};
 }
 
 Status Peer::start(const PeerOptions& options) {
@@ -118,11 +122,14 @@ Result<std::string> Peer::read_line(double seconds, const std::function<bool()>&
       received_.erase(0, end + 1);
       return line;
     }
-    if (is_stopped && is_stopped()) return Status::make(Code::Cancelled, engine_, ": interrupted");
-    if (seconds > 0 && std::chrono::duration<double>(Clock::now() - start).count() > seconds)
-      return Status::make(Code::LimitExceeded, engine_, ": no answer within ", seconds, " s");
     pollfd wanted{.fd = from_, .events = POLLIN, .revents = 0};
-    if (poll(&wanted, 1, kMillisecondsBetween) <= 0) continue;
+    if (poll(&wanted, 1, kMillisecondsBetween) <= 0) {
+      // Only where there is no answer yet: it may have come while another peer was waited for.
+      if (is_stopped && is_stopped()) return Status::make(Code::Cancelled, engine_, ": interrupted");
+      if (seconds > 0 && std::chrono::duration<double>(Clock::now() - start).count() > seconds)
+        return Status::make(Code::LimitExceeded, engine_, ": no answer within ", seconds, " s");
+      continue;
+    }
     char part[65536];
     const ssize_t got = read(from_, part, sizeof part);
     if (got < 0 && errno == EINTR) continue;
@@ -134,6 +141,11 @@ Result<std::string> Peer::read_line(double seconds, const std::function<bool()>&
 }
 
 Result<json> Peer::ask(const json& request, double seconds, const std::function<bool()>& is_stopped) {
+  RT_TRY(send(request));
+  return receive(seconds, is_stopped);
+}
+
+Status Peer::send(const json& request) {
   if (process_ <= 0) return Status::make(Code::Unsupported, engine_, ": its process has ended");
   const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   // A process that has ended must not end this one. Commands fit into a pipe.
@@ -143,10 +155,14 @@ Result<json> Peer::ask(const json& request, double seconds, const std::function<
   sigaction(SIGPIPE, &ignore, &before);
   const ssize_t written = write(to_, line.data(), line.size());
   sigaction(SIGPIPE, &before, nullptr);
-  auto text = written == static_cast<ssize_t>(line.size())
-                  ? read_line(seconds, is_stopped)
-                  : Result<std::string>(
-                        Status::make(Code::Unsupported, engine_, ": its process ended: ", last_words()));
+  if (written == static_cast<ssize_t>(line.size())) return {};
+  Status ended = Status::make(Code::Unsupported, engine_, ": its process ended: ", last_words());
+  end();
+  return ended;
+}
+
+Result<json> Peer::receive(double seconds, const std::function<bool()>& is_stopped) {
+  auto text = read_line(seconds, is_stopped);
   if (!text.ok()) {
     end();
     return std::move(text).status();

@@ -29,15 +29,17 @@ struct PeerOptions {
 /// A running engine. Ends with this object. Not for several threads.
 class Peer {
  public:
-  /// Starts the process and has it load the model. Code::NotFound if the engine, or Python, is not installed:
-  /// the message says which part. is_stopped: ends the waiting.
-  static Result<std::shared_ptr<Peer>> open(const PeerOptions& options,
-                                            const std::function<bool()>& is_stopped);
+  /// Starts the process, which begins to load the model; several may load at once. Code::NotFound if Python
+  /// is not installed.
+  static Result<std::shared_ptr<Peer>> begin(const PeerOptions& options);
+  /// Waits until the model is loaded, before anything else is asked. Code::NotFound if the engine is not
+  /// installed: the message says which part. is_stopped: ends the waiting.
+  Status loaded(const std::function<bool()>& is_stopped);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  /// "1.16.3".
+  /// "1.16.3"; after loaded().
   const std::string& version() const noexcept { return version_; }
   /// A folder for files between the processes, which is deleted with this object.
   const std::string& folder() const noexcept { return folder_.path(); }
@@ -50,6 +52,8 @@ class Peer {
  private:
   Peer() = default;
   Status start(const PeerOptions& options);
+  Status send(const nlohmann::json& request);
+  Result<nlohmann::json> receive(double seconds, const std::function<bool()>& is_stopped);
   Result<std::string> read_line(double seconds, const std::function<bool()>& is_stopped);
   void end();
   /// What the engine printed last.

@@ -40,6 +40,14 @@ def module(name, package=None):
         raise Missing(f"the Python package {package or name} is not installed ({error})") from error
 
 
+def require(name):
+    """Before a long import: that of another package, which is needed too."""
+    import importlib.util
+
+    if importlib.util.find_spec(name) is None:
+        raise Missing(f"the Python package {name} is not installed")
+
+
 class OnnxRuntime:
     def __init__(self, path, threads, _):
         self.engine = module("onnxruntime")
@@ -103,9 +111,10 @@ class OpenVino:
 
 class Torch:
     def __init__(self, path, threads, _):
+        require("onnx2torch")  # torch itself reads no ONNX
         self.engine = module("torch")
         self.version = self.engine.__version__
-        convert = module("onnx2torch").convert  # torch itself reads no ONNX
+        convert = module("onnx2torch").convert
         self.engine.set_num_threads(threads)
         self.model = convert(path).eval()
         self.inputs, self.outputs = config["inputs"], config["outputs"]

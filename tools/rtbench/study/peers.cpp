@@ -66,29 +66,19 @@ void leave_out(Study& study, const std::string& engine, const std::string& why) 
   std::fprintf(stderr, "rtbench study: --peer %s: %s\n", engine.c_str(), why.c_str());
 }
 
-void add_peer(const PeerOptions& peer_options, const rt::DeviceInfo& cpu, const Budget& budget, Study& study,
-              StudySetup& setup, StopRequest& stop) {
-  const auto is_late = [&budget] {
-    return budget.limited() && budget.spent() > kForPeers * budget.limit().value_or(0);
-  };
-  const auto peer = Peer::open(peer_options, [&] { return stop.requested() || is_late(); });
-  if (!peer.ok()) {
-    const bool late = peer.status().code() == Code::Cancelled && !stop.requested();
-    leave_out(study, peer_options.engine,
-              late ? "loading the peers takes more than a third of the budget" : peer.status().message());
-    return;
-  }
+void add_peer(const std::shared_ptr<Peer>& peer, const PeerOptions& peer_options, const rt::DeviceInfo& cpu,
+              Study& study, StudySetup& setup) {
   StudyDevice device{.id = peer_options.engine, .backend = "cpu"};
   device.index = cpu.index;
   device.name = cpu.name;
   device.type = "CPU";
-  device.program = peer_options.engine + " " + (*peer)->version();
+  device.program = peer_options.engine + " " + peer->version();
   device.memory_bytes = cpu.memory_bytes;
   device.threads = peer_options.threads;
   Lane lane;
   lane.series = study.series.size();
   lane.device = cpu;
-  lane.peer = *peer;
+  lane.peer = peer;
   study.series.push_back({.device = study.devices.size(), .precision = "fp32", .mode = Mode::Infer});
   study.devices.push_back(std::move(device));
   // Beside those of fp32, with which its rounds take turns.
@@ -96,6 +86,31 @@ void add_peer(const PeerOptions& peer_options, const rt::DeviceInfo& cpu, const 
     return study.series[other.series].precision != "fp32";
   });
   setup.lanes.insert(at, std::move(lane));
+}
+
+// All of them load at once, as nothing is measured meanwhile: importing a framework takes seconds.
+void load_peers(const std::vector<std::string>& engines, PeerOptions peer_options, const rt::DeviceInfo& cpu,
+                const Budget& budget, Study& study, StudySetup& setup, StopRequest& stop) {
+  std::vector<Result<std::shared_ptr<Peer>>> peers;
+  for (const std::string& engine : engines) {
+    peer_options.engine = engine;
+    peers.push_back(Peer::begin(peer_options));
+  }
+  const auto is_late = [&budget] {
+    return budget.limited() && budget.spent() > kForPeers * budget.limit().value_or(0);
+  };
+  for (size_t i = 0; i < engines.size(); ++i) {
+    const Status status = peers[i].ok() ? (*peers[i])->loaded([&] { return stop.requested() || is_late(); })
+                                        : peers[i].status();
+    peer_options.engine = engines[i];
+    if (status.ok()) {
+      add_peer(*peers[i], peer_options, cpu, study, setup);
+      continue;
+    }
+    const bool late = status.code() == Code::Cancelled && !stop.requested();
+    leave_out(study, engines[i],
+              late ? "loading the peers takes more than a third of the budget" : status.message());
+  }
 }
 
 }  // namespace
@@ -140,13 +155,8 @@ void add_peers(const StudyOptions& options, const Budget& budget, Study& study, 
       why = loaded.status().message();
     }
   }
-  for (const std::string& engine : options.peers) {
-    peer.engine = engine;
-    if (!why.empty())
-      leave_out(study, engine, why);
-    else
-      add_peer(peer, *cpu, budget, study, setup, stop);
-  }
+  if (why.empty()) return load_peers(options.peers, peer, *cpu, budget, study, setup, stop);
+  for (const std::string& engine : options.peers) leave_out(study, engine, why);
 }
 
 std::vector<Sentence> sentences_of_peers(const Study& study) {

@@ -19,7 +19,7 @@ Study without_peers(const Study& study);
 
 /// Adds a device, a series and a lane in fp32 for each peer that options.peers names. One that is not
 /// installed, or cannot load the model, is an omission with the reason, which is also said on stderr.
-/// Loading them may take a third of the budget.
+/// They load at once, which may take a third of the budget.
 void add_peers(const StudyOptions& options, const Budget& budget, Study& study, StudySetup& setup,
                StopRequest& stop);
 

@@ -95,7 +95,7 @@ std::string profiles_table(const Study& study) {
 std::string devices_text(const Study& study) {
   std::string text;
   for (const StudyDevice& device : study.devices) {
-    text += device.id + ": " + device.name + ", " + device.driver;
+    text += device.id + ": " + device.name + ", " + (device.driver.empty() ? device.program : device.driver);
     if (device.roof.measured)
       text += format("; peak %s GFLOP/s fp32, %s GB/s, %s for a run of one node",
                      number_text(device.roof.flops_per_second * 1e-9).c_str(),
