@@ -63,5 +63,28 @@ refused 2 "is given twice" zoo:lenet5 --backend cpu --what-if l4 --price l4=1,l4
 refused 2 "found 'nan'" zoo:lenet5 --backend cpu --what-if l4 --price l4=nan
 refused 2 "--electricity" zoo:lenet5 --backend cpu --what-if l4 --electricity -1
 refused 2 "--what-if" zoo:lenet5 --price cpu=1
+refused 2 "there is no device 't4'; the devices are l4, cpu:0" study zoo:lenet5 --backend cpu --no-save --what-if l4 --price t4=1
+
+# In a study: prices of predicted devices, beside those of measured ones.
+"$bin/rtbench" study zoo:lenet5 --backend cpu --precision fp32 --budget 3s --no-save --what-if l4,raspberry_pi_5_gpu --price cpu=0.17,l4=0.71 \
+  --json >"$scratch/study.json" 2>"$scratch/err" || fail "a study with prices: $(cat "$scratch/err")"
+python3 - "$scratch/study.json" <<'PYTHON' || fail "prices of predicted devices in a study"
+import json, sys
+study = json.load(open(sys.argv[1]))
+devices = {device["id"]: device for device in study["devices"]}
+assert devices["cpu:0"]["price_per_hour"] == 0.17 and devices["l4"]["price_per_hour"] == 0.71
+for series in study["series"]:
+    device = study["devices"][series["device"]]
+    for point in series["points"]:
+        cost = point["cost"]
+        if device["id"] == "raspberry_pi_5_gpu":
+            assert cost.get("per_million_samples") is None and cost["reason"] == "no --price for raspberry_pi_5_gpu", cost
+        else:
+            expected = device["price_per_hour"] / 3600 / point["samples_per_second"] * 1e6
+            assert abs(cost["per_million_samples"] - expected) < 1e-6 * expected, (device["id"], cost, expected)
+texts = [sentence["text"] for sentence in study["verdict"]]
+assert any(text.startswith("At full load a million samples are predicted to cost ") and " on l4; measured, they cost " in text for text in texts), texts
+assert not any("predicted to cost" in text and "raspberry" in text for text in texts), texts
+PYTHON
 refused 2 "no device has a measured profile" zoo:lenet5 --backend cpu --what-if here
 exit $status

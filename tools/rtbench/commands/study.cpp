@@ -94,9 +94,11 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
       ->capture_default_str();
   app.add_option("--memory", study.measure.memory_limit, "Bytes that a session may take, for example 2GiB")
       ->check(tools::byte_size());
-  app.add_option("--price", study.price,
-                 "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50");
-  app.add_option("--electricity", study.electricity, "What a kWh costs, for devices whose power can be read");
+  app.add_option(
+      "--price", study.price,
+      "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50; also of --what-if: l4=0.71");
+  app.add_option("--electricity", study.electricity,
+                 "What a kWh costs, for devices whose power can be read, or is stated (--what-if)");
   app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option("--threads", study.measure.threads, "CPU threads; 0: all this process may use")
       ->check(tools::non_negative());
@@ -274,8 +276,11 @@ int study_command(int argc, char** argv) {
   StopRequest stop;
   tools::Interrupt interrupt([](void* target) { static_cast<StopRequest*>(target)->request(); }, &stop);
   std::string error;
-  if (!options.what_if.empty() && !described_devices(options.what_if, error))  // before the hours of a study
-    return tools::report_failure("rtbench study", invalid(error));
+  if (!options.what_if.empty()) {  // before the hours of a study
+    const auto described = described_devices(options.what_if, error);
+    if (!described) return tools::report_failure("rtbench study", invalid(error));
+    for (const DeviceDescription& device : *described) options.study.predicted.push_back(device.name);
+  }
   auto study = run_study(options.study, stop);
   if (stop.requested()) interrupt.answer();
   if (!study)

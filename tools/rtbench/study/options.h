@@ -29,6 +29,7 @@ struct StudyOptions {
   int64_t largest_batch = 4096;
   bool check = true;  ///< compare outputs
   TargetOptions target;
+  std::vector<std::string> predicted;   ///< names of described devices, which --price may also name
   std::string price;                    ///< "cpu=0.17,cuda=3.99", per hour; empty: none
   std::string electricity;              ///< "0.30", per kWh; empty: none
   std::vector<std::string> peers;       ///< other engines to measure beside

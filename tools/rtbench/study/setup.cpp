@@ -111,7 +111,7 @@ rt::Status read_prices(const StudyOptions& options, Study& study) {
     if (!study.electricity_per_kwh) return rt::Status(rt::Code::InvalidArgument, error);
   }
   if (options.price.empty()) return {};
-  std::vector<std::string> known;
+  std::vector<std::string> known = options.predicted;
   for (const StudyDevice& device : study.devices) known.push_back(device.id);
   const auto prices = parse_prices(options.price, known, error);
   if (!prices) return rt::Status(rt::Code::InvalidArgument, error);
