@@ -91,7 +91,7 @@ SessionOptions options_of(const nanobind::kwargs& keywords, const char* function
   "strict: bool = False, profile: bool = False, validation: bool = False, deterministic: bool = False, "     \
   "tuning: bool = False, tuning_ms: int = 0, memory_limit: int = 0, plan_cache_bytes: int = 0, "             \
   "loop_limit: int = 0, time_limit: float | None = None, cache_folder: str | os.PathLike[str] | None = "     \
-  "None, prefer: str | None = None"
+  "None, prefer: str | None = None, no_replay: bool = False"
 
 void bind_session(nanobind::module_& module);
 void bind_states(nanobind::class_<Session>& session);

@@ -104,7 +104,8 @@ void bind_session(nb::module_& module) {
            "error. profile: time every node. deterministic: the same results from run to run. tuning: time\n"
            "kernels when a plan is built, for tuning_ms. memory_limit, plan_cache_bytes: in bytes.\n"
            "loop_limit: iterations of all loops of a run. time_limit: seconds of a run. prefer: what 'auto'\n"
-           "minimizes: 'latency', 'throughput', 'energy'. share_states_with: a session of the same model.")
+           "minimizes: 'latency', 'throughput', 'energy'. no_replay: a GPU's work is launched anew in each\n"
+           "run. share_states_with: a session of the same model.")
       .def("run", &Session::run, nb::arg("inputs"),
            nb::sig("def run(self, inputs: collections.abc.Mapping[str, typing.Any]) -> dict[str, Tensor]"),
            "Runs once: from arrays to tensors, both by name.\n\n"

@@ -53,6 +53,7 @@ constexpr Keyword kKeywords[] = {
     {"profile", read_number<&SessionOptions::profile>},
     {"validation", read_number<&SessionOptions::validation>},
     {"deterministic", read_number<&SessionOptions::deterministic>},
+    {"no_replay", read_number<&SessionOptions::no_replay>},
     {"tuning", read_number<&SessionOptions::tuning>},
     {"tuning_ms", read_number<&SessionOptions::tuning_ms>},
     {"memory_limit", read_number<&SessionOptions::memory_limit>},

@@ -27,6 +27,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .profile = c.profile != 0,
                                 .validation = c.validation != 0,
                                 .deterministic = c.deterministic != 0,
+                                .no_replay = c.no_replay != 0,
                                 .tuning = c.tuning != 0,
                                 .tuning_ms = c.tuning_ms,
                                 .memory_limit = c.memory_limit,

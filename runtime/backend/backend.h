@@ -35,6 +35,13 @@ enum class DeviceType : uint8_t {
   SoftwareGpu = 4
 };
 
+/// What a device records at the first runs of a command list and replays in later ones.
+enum class Replays : uint8_t {
+  Nothing,       ///< it computes, or launches, within submit()
+  Launches,      ///< the launches of a list: RecordOptions::replay = false makes each submit() launch them
+  CommandBuffer  ///< the list itself: without replay the session records a new one for each run
+};
+
 /// Properties of a device, known without opening it for work.
 struct DeviceInfo {
   std::string backend;  ///< "cpu", "vulkan", "cuda"
@@ -46,9 +53,10 @@ struct DeviceInfo {
   uint64_t memory_bytes = 0;
   uint64_t max_buffer_bytes = ~uint64_t{0};  ///< largest range one kernel may address through one binding
   size_t alignment = 64;                     ///< every offset passed to a kernel is a multiple of this
-  bool host_memory = false;           ///< kernels work on host pointers: wrap() and bind_host() never copy
-  bool asynchronous = false;          ///< submit() returns before the work has completed: allocate_exchange()
-  int threads = 1;                    ///< Cpu: threads in use
+  bool host_memory = false;   ///< kernels work on host pointers: wrap() and bind_host() never copy
+  bool asynchronous = false;  ///< submit() returns before the work has completed: allocate_exchange()
+  Replays replays = Replays::Nothing;  ///< what of recorded work later runs reuse
+  int threads = 1;                     ///< Cpu: threads in use
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
   std::string collectives;            ///< library for collectives between devices, "NCCL 2.28.9"; empty: the
                                       ///< communicator, in host memory
@@ -159,6 +167,7 @@ struct RecordOptions {
   std::span<Slab* const> slots;  ///< slab of each slot; null for slots set by bind_host()
   uint32_t spans = 0;            ///< number of marks
   bool profile = false;
+  bool replay = true;  ///< see Replays
   /// With profile: names of the spans for tools that watch the device (Nsight, RenderDoc); may be empty. The
   /// strings outlive the command list.
   std::span<const char* const> span_names;

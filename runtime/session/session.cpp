@@ -96,6 +96,10 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
                                                     const std::shared_ptr<const ModelGraph>& model,
                                                     const SessionOptions& options, Session* share) {
   RT_TRY(check_options(options));
+  if (options.no_replay && devices->chosen().info().replays == Replays::Nothing)
+    return unsupported("no_replay: expected a device that replays recorded work, such as CUDA's graphs; ",
+                       devices->entry(DeviceSet::kChosen).backend,
+                       " replays nothing, so that every run is without");
   if (model->checks != nullptr) RT_TRY(model->checks->verify_size());
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
@@ -117,6 +121,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   shared.mapped = options.mapped;
   shared.precision = precision_of(options);
   shared.profile = options.profile;
+  shared.replay = !options.no_replay;
   shared.limit = MemoryLimit(options.memory_limit);
   shared.plan_cache_bytes = options.plan_cache_bytes;
   session->options_ = options;

@@ -25,6 +25,7 @@ struct SessionOptions {
   bool profile = false;
   bool validation = false;
   bool deterministic = false;
+  bool no_replay = false;
   bool tuning = false;
   int tuning_ms = 0;
   uint64_t memory_limit = 0;

@@ -213,6 +213,30 @@ TEST_F(Emulated, AnErrorNamesItsStep) {
   EXPECT_TRUE(says((*commands)->submit(), "step 0 (span 7)"));
 }
 
+TEST_F(Emulated, WithoutReplayEachSubmitLaunches) {
+  auto slab = device_->allocate(4096);
+  ASSERT_TRUE(slab.ok());
+  Slab* const slots[] = {slab->get()};
+  static int launches;
+  const auto kernel = make_kernel([](const Call&) {
+    ++launches;
+    return cudaSuccess;
+  });
+  for (const bool replay : {true, false}) {
+    auto commands = device_->begin({.slots = slots, .spans = 1, .replay = replay});
+    ASSERT_TRUE(commands.ok());
+    ASSERT_TRUE(kernel->record(**commands, {}).ok());
+    ASSERT_TRUE((*commands)->finish().ok());
+    launches = 0;
+    for (int run = 0; run < 5; ++run) {
+      ASSERT_TRUE((*commands)->submit().ok());
+      ASSERT_TRUE((*commands)->wait().ok());
+    }
+    // With replay: the first run, and the capture of the graph.
+    EXPECT_EQ(launches, replay ? 2 : 5);
+  }
+}
+
 /// Graph capture rejects these too, but would miss a kernel that allocates only at its first run, before the
 /// capture.
 TEST_F(Emulated, AStepNeitherAllocatesNorWaits) {

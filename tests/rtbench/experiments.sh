@@ -75,6 +75,7 @@ run resnet50 5s --precision fp32 --mode infer --largest-batch 1
 has '^cpu:0 +fp32 +infer +1 +[0-9.]+ .* ~[0-9.]+ h$' resnet50.txt
 run transfer 2s
 has '^  cpu:0, perceptron, overlapped: ' transfer.txt
+has '^  cpu:0, perceptron, replayed or launched anew: the CPU computes within a run' transfer.txt
 has '^No GPU was measured' transfer.txt
 if command -v mpirun >/dev/null && [[ -e $bin/../lib/librt/communicator_mpi.so ]]; then
   run scaling 7s

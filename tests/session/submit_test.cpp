@@ -16,6 +16,7 @@ using Floats = std::vector<float>;
 
 std::string backend_name;
 bool asynchronous = false;  ///< the backend's device
+Replays replays = Replays::Nothing;
 bool validation = false;
 
 #define ASSERT_OK(expression)                                       \
@@ -289,6 +290,36 @@ TEST(Submit, TimesEveryNodeWhereThatIsAskedFor) {
   expect_outputs(*session, 2, 1, 2);
 }
 
+TEST(Submit, WithoutReplayOutputsAreTheSame) {
+  const SessionOptions options{.backend = backend_name, .validation = validation, .no_replay = true};
+  auto created = Session::create(accumulator(), options);
+  if (replays == Replays::Nothing) {
+    ASSERT_FALSE(created.ok());
+    EXPECT_EQ(created.status().code(), Code::Unsupported);
+    EXPECT_TRUE(says(created.status(), "no_replay: expected a device that replays recorded work"))
+        << created.status().message();
+    return;
+  }
+  ASSERT_OK(created.status());
+  Session& session = **created;
+  float sum = 0;
+  for (int run = 0; run < 4; ++run) {  // in turn at two shapes, whose plans are kept
+    const int64_t rows = 2 + run % 2;
+    ASSERT_OK(set(session, rows, 1));
+    ASSERT_OK(session.run());
+    expect_outputs(session, rows, 1, sum);
+    sum += static_cast<float>(rows);
+  }
+  ASSERT_OK(set(session, 2, 1));
+  ASSERT_OK(session.submit());
+  ASSERT_OK(set(session, 2, 5));
+  ASSERT_OK(session.submit());
+  ASSERT_OK(session.wait());
+  expect_outputs(session, 2, 1, sum);
+  ASSERT_OK(session.wait());
+  expect_outputs(session, 2, 5, sum + 2);
+}
+
 }  // namespace
 }  // namespace librt
 
@@ -298,5 +329,6 @@ int main(int argc, char** argv) {
   const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
   if (device == nullptr) return librt::test::kSkipped;
   librt::asynchronous = device->info().asynchronous;
+  librt::replays = device->info().replays;
   return RUN_ALL_TESTS();
 }

@@ -18,6 +18,7 @@ struct MeasureOptions {
   rt::ModelOptions load;
   int threads = 0;
   bool profile = false;
+  bool no_replay = false;
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;

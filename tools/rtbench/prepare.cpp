@@ -85,7 +85,8 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
           .profile = options.profile,
           .tuning = options.tuning,
           .memory_limit = options.memory_limit,
-          .time_limit_ms = options.time_limit_ms};
+          .time_limit_ms = options.time_limit_ms,
+          .no_replay = options.no_replay};
 }
 
 rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOptions& session_options,

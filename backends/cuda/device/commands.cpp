@@ -67,6 +67,7 @@ Result<CommandListPtr> CudaCommands::create(CudaDevice& device, const RecordOpti
       self->slots_.push_back(slab != nullptr ? static_cast<CudaSlab*>(slab)->address() : nullptr);
     self->spans_ = options.spans;
     self->profile_ = options.profile;
+    self->replay_ = options.replay;
     self->span_names_.assign(options.span_names.begin(), options.span_names.end());
     RT_CUDA_TRY(cudaEventCreateWithFlags(&self->done_, cudaEventDisableTiming), "creating an event");
     return CommandListPtr(std::move(self));
@@ -199,7 +200,7 @@ Status CudaCommands::submit() noexcept {
   }
   if (profile_) RT_TRY(mark_time(timed_spans_.size()));
   // A graph's kernels are outside of the ranges in which it was captured.
-  if (!captured_ && !device_.validation() && !(profile_ && is_watched())) {
+  if (replay_ && !captured_ && !device_.validation() && !(profile_ && is_watched())) {
     for (StepRange& range : ranges_)
       if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture(range));
     captured_ = true;

@@ -1,4 +1,5 @@
-// A recorded list of launches: run step by step at the first submit, replayed as a CUDA graph from then on.
+// A recorded list of launches: run step by step at the first submit, replayed as a CUDA graph from then on,
+// or run step by step at each (RecordOptions::replay).
 //
 // Knows: slots, steps, capture, events. Must not know: what a step computes.
 #pragma once
@@ -68,7 +69,7 @@ class CudaCommands final : public CommandList {
   std::vector<std::byte*> slots_;
   std::vector<Step> steps_;
   uint32_t spans_ = 0, span_ = 0;
-  bool profile_ = false, finished_ = false, submitted_ = false;
+  bool profile_ = false, replay_ = true, finished_ = false, submitted_ = false;
   std::vector<const char*> span_names_;
   std::vector<StepRange> ranges_;
   bool captured_ = false;

@@ -167,6 +167,7 @@ DeviceInfo describe(const DeviceFacts& device) {
   info.memory_bytes = device.memory_bytes;
   info.alignment = 256;  // as cudaMalloc's; kernels require 16
   info.asynchronous = true;
+  info.replays = Replays::Launches;
   info.features = {text("compute_", device.compute_capability), "fp16", "int8"};
   if (device.compute_capability >= 80) info.features.insert(info.features.end(), {"bf16", "tf32"});
   return info;

@@ -215,6 +215,7 @@ DeviceInfo describe_device(const DeviceFacts& facts, int index) {
   info.driver = facts.driver;
   info.type = facts.type;
   info.asynchronous = true;
+  info.replays = Replays::CommandBuffer;
   info.threads = 0;
   if (auto plan = plan_device(facts); plan.ok()) {
     info.memory_bytes = plan->memory_bytes;

@@ -329,13 +329,17 @@ typedef struct rt_session_options {
   /** What "auto" minimizes: "latency" = NULL, the time of a run; "throughput", that of a run at batch 32,
    * where the batch is free; "energy", time x power. With another backend it is RT_INVALID_ARGUMENT. */
   const char* prefer;
+  /** 1: a GPU's work is launched anew in each run, to see what replaying recorded work saves: CUDA launches
+   * kernel by kernel instead of a graph, Vulkan records a new command buffer (and runs are then synchronous).
+   * Slower. RT_UNSUPPORTED on devices that replay nothing. */
+  int32_t no_replay;
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT                                                                            \
   {                                                                                                        \
     sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        NULL                                                                                               \
+        NULL, 0                                                                                            \
   }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the

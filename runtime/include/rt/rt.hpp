@@ -466,6 +466,7 @@ struct SessionOptions {
   uint64_t time_limit_ms = 0;                     ///< of a run, on the host; 0: none
   /// What "auto" minimizes: "latency" (empty), "throughput", "energy".
   std::string prefer = {};
+  bool no_replay = false;  ///< a GPU's work is launched anew in each run, see rt.h
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -652,6 +653,7 @@ class Session {
     c.communicator = options.communicator;
     c.time_limit_ms = options.time_limit_ms;
     c.prefer = detail::or_null(options.prefer);
+    c.no_replay = options.no_replay;
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;
     return c;

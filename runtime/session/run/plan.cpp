@@ -123,7 +123,14 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
   return BufferRef{slot, location.offset, value.bytes};
 }
 
+bool Plan::records_anew(const PlanContext& context, uint32_t device) noexcept {
+  return !context.replay && context.devices.entry(device).device->info().replays == Replays::CommandBuffer;
+}
+
 Status Plan::record_stage(PlanContext& context, Stage& stage) {
+  stage.commands.reset();
+  stage.slots.clear();
+  stage.bindings.clear();
   struct Bound {
     std::vector<BufferRef> inputs, outputs;
     BufferRef scratch, packed;
@@ -164,6 +171,7 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
       device.begin({.slots = stage.slots,
                     .spans = stage.last - stage.first,
                     .profile = context.profile,
+                    .replay = context.replay,
                     .span_names = names,
                     .stop = context.stop,
                     .stoppable = stage.first > first_state_step_ ? 0 : first_state_step_ - stage.first + 1}));
@@ -263,6 +271,8 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
       if (context.profile) nanoseconds_[stage.first] += nanoseconds_since(start);
       continue;
     }
+    if (stage.submitted && records_anew(context, stage.device)) RT_TRY(record_stage(context, stage));
+    stage.submitted = true;
     for (Binding& binding : stage.bindings) {
       const HostRange& range = (binding.output ? output_ranges : input_ranges)[binding.index];
       if (range.data == binding.bound) continue;
@@ -288,7 +298,9 @@ Status Plan::download(const PlanContext& context, const MemoryLocation& location
 
 bool Plan::is_asynchronous(const PlanContext& context) const noexcept {
   const DeviceInfo& device = context.devices.entry(DeviceSet::kChosen).device->info();
-  if (!device.asynchronous || device.host_memory || context.profile) return false;
+  if (!device.asynchronous || device.host_memory || context.profile ||
+      records_anew(context, DeviceSet::kChosen))
+    return false;
   for (const Stage& stage : stages_)
     if (stage.transfer || stage.device != DeviceSet::kChosen || !stage.bindings.empty()) return false;
   for (size_t k = 0; k < program_->outputs.size(); ++k) {

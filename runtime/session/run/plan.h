@@ -29,6 +29,7 @@ struct PlanContext {
   bool profile = false;
   const StopSignal* stop = nullptr;
   std::span<const std::byte> mapped = {};  ///< the mapped model file, whose pages are read again on demand
+  bool replay = true;                      ///< false: work is launched anew in each run (Replays)
 };
 
 /// Host memory of an input or output during one run.
@@ -66,8 +67,9 @@ class Plan {
   /// The arenas are about to change.
   void forget_recording() noexcept;
 
-  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing. May be stopped
-  /// until the first step that writes a state: then all steps run, so that states are never half written.
+  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing, if recorded work
+  /// is replayed. May be stopped until the first step that writes a state: then all steps run, so that states
+  /// are never half written.
   Status run(PlanContext& context, std::span<const HostRange> input_ranges,
              std::span<const HostRange> output_ranges);
 
@@ -120,11 +122,14 @@ class Plan {
     std::vector<Slab*> slots;
     std::vector<Binding> bindings;
     CommandListPtr commands;
+    bool submitted = false;
   };
   class SlotTable;
 
   Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const;
   Status record_stage(PlanContext& context, Stage& stage);
+  /// Whether the device's list has to be recorded anew for each run.
+  static bool records_anew(const PlanContext& context, uint32_t device) noexcept;
   void find_first_state_step() noexcept;
   Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
                   std::span<const HostRange> output_ranges) const;

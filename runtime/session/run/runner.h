@@ -40,6 +40,7 @@ struct Workspace {
   std::span<const std::byte> mapped;  ///< see SessionOptions
   std::optional<DType> precision;
   bool profile = false;
+  bool replay = true;  ///< see PlanContext
   MemoryLimit limit;
   uint64_t host_bytes = 0;  ///< taken by reserve() and grow()
   PlanBytes plans;          ///< of all runners, each of which counts its own
@@ -50,7 +51,7 @@ struct Workspace {
   std::vector<Plan*> recorded;        ///< plans that may refer to the arenas
 
   PlanContext context() noexcept {
-    return {*devices, *states, constants, packed, arenas, profile, &stop, mapped};
+    return {*devices, *states, constants, packed, arenas, profile, &stop, mapped, replay};
   }
   /// Bytes of the session, except arenas: on devices, and on the host unless they are few.
   uint64_t held() const noexcept;

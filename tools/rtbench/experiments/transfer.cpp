@@ -1,4 +1,4 @@
-// Transfers during compute or one after the other.
+// Transfers during compute or one after the other; recorded work replayed or launched anew.
 #include <algorithm>
 #include <chrono>
 
@@ -128,13 +128,37 @@ void overlap_of(Workplace& workplace, const WorkDevice& device, const Load& load
                 " the time.");
 }
 
-// Each backend launches a plan in one way only, also where nodes are timed, so that there is nothing to
-// compare.
-const char* why_no_graphs(const WorkDevice& device) {
-  if (device.info.backend == "cpu") return "the CPU has no launches that could be recorded";
-  if (device.info.backend == "vulkan")
-    return "a plan is one command buffer, recorded once and submitted again";
-  return "a plan is a CUDA graph from its second run on, also where nodes are timed";
+const char* what_is_replayed(const WorkDevice& device) {
+  return device.info.backend == "vulkan" ? "command buffer" : "graph";
+}
+
+// Batch 1: launches are seen best where kernels are short.
+void replay_of(Workplace& workplace, const WorkDevice& device, const Load& load, double seconds,
+               Table& table) {
+  const std::string what = device.id + ", " + load.what + ", replayed or launched anew";
+  if (!device.is_gpu())
+    return workplace.omit(what, "the CPU computes within a run: nothing is recorded that could be replayed");
+  std::string error;
+  const auto model = open_model(load.network, Mode::Infer, error);
+  if (!model) return workplace.omit(what, error);
+  Racer replayed{.device = &device, .model = *model, .options = workplace.measure_options()};
+  Racer anew = {.device = &device, .model = *model, .options = replayed.options};
+  anew.options.no_replay = true;
+  race(workplace, {&replayed, &anew}, 1, seconds);
+  for (const Racer* racer : {&replayed, &anew})
+    if (!racer->error.empty()) return workplace.omit(what, racer->error);
+  if (replayed.timing.runs == 0 || anew.timing.runs == 0) return workplace.omit_rest(what);
+  table.rows.push_back({Cell::of(device.id), Cell::of(load.what), Cell::of(what_is_replayed(device)),
+                        time_cell(replayed.timing), time_cell(anew.timing),
+                        Cell::of(100 * replayed.timing.median_ms / anew.timing.median_ms)});
+  const std::string begin = device.id + ", " + load.what + ": ";
+  workplace.result().findings.push_back(
+      overlap(replayed.timing.interval, anew.timing.interval)
+          ? begin + "whether replaying a " + what_is_replayed(device) + " pays is too close to call."
+          : begin + "with a replayed " + what_is_replayed(device) + " a run takes " +
+                words::times_text(replayed.timing.median_ms / anew.timing.median_ms,
+                                  ratio(replayed.timing.interval, anew.timing.interval)) +
+                " the time of one that is launched anew.");
 }
 
 }  // namespace
@@ -145,7 +169,9 @@ void run_transfer(Workplace& workplace) {
       "Inference with inputs that the host gives anew for each run. In turn: a run ends before the next "
       "one's "
       "inputs are given. Overlapped: two runs are in flight, so that the next inputs are transferred during "
-      "compute."};
+      "compute.",
+      "Replayed: the work of a run is recorded once, as a CUDA graph or a Vulkan command buffer. Anew: CUDA "
+      "launches kernel by kernel, Vulkan records a new command buffer for each run. Batch 1."};
   Table overlapped{"Transfers",
                    {{"device", ""},
                     {"model", ""},
@@ -155,20 +181,32 @@ void run_transfer(Workplace& workplace) {
                     {"overlapped", "ms"},
                     {"of it", "%"}},
                    {}};
-  size_t left = loads().size() * workplace.devices().size();
+  Table replayed{
+      "Recorded work",
+      {{"device", ""}, {"model", ""}, {"recorded", ""}, {"replayed", "ms"}, {"anew", "ms"}, {"of it", "%"}},
+      {}};
+  struct Part {
+    void (*measure)(Workplace&, const WorkDevice&, const Load&, double seconds, Table&);
+    Table& table;
+    const char* what;
+  };
+  const Part parts[] = {{overlap_of, overlapped, ""}, {replay_of, replayed, ", replay"}};
+  size_t left = std::size(parts) * loads().size() * workplace.devices().size();
   workplace.progress().begin("transfer", left);
   for (const WorkDevice& device : workplace.devices()) {
-    for (const Load& load : loads()) {
-      workplace.progress().step(device.id + ", " + load.what);
-      const double seconds = std::min(10.0, workplace.share(left--));
-      if (workplace.is_over())
-        workplace.omit_rest(device.id + ", " + load.what);
-      else
-        overlap_of(workplace, device, load, seconds, overlapped);
-    }
-    workplace.omit(device.id + ", graphs against launches node by node", why_no_graphs(device));
+    for (const Part& part : parts)
+      for (const Load& load : loads()) {
+        const std::string step = device.id + ", " + load.what + part.what;
+        workplace.progress().step(step);
+        const double seconds = std::min(10.0, workplace.share(left--));
+        if (workplace.is_over())
+          workplace.omit_rest(step);
+        else
+          part.measure(workplace, device, load, seconds, part.table);
+      }
   }
   if (!overlapped.rows.empty()) result.tables.push_back(std::move(overlapped));
+  if (!replayed.rows.empty()) result.tables.push_back(std::move(replayed));
   if (workplace.gpus().empty())
     result.findings.emplace_back(
         "No GPU was measured, and on the CPU there is nothing to transfer: nothing follows.");
