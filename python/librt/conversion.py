@@ -156,6 +156,11 @@ def convert(
     librt.InvalidArgument. Ctrl-C ends the conversion.
     """
     program = path_of("rtconvert")
+    if output is not None and os.fsdecode(output).endswith(".onnx"):
+        raise errors.InvalidArgument(
+            f"convert: output: expected a .rt file, found {os.fsdecode(output)}; `rtconvert zoo:NAME -o MODEL.onnx` writes "
+            "ONNX"
+        )
     with tempfile.TemporaryDirectory(prefix="librt-") as folder:
         if isinstance(source, (bytes, bytearray, memoryview)):
             path = os.path.join(folder, "model.onnx")

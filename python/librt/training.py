@@ -106,7 +106,7 @@ class Trainer:
         """A session on another entry that shares the trained weights."""
         if entry == "train_step":
             return self._steps.session
-        if entry not in self._sessions:
+        if entry not in self._sessions or self._sessions[entry].closed:
             self._sessions[entry] = self._steps.open(entry)
         return self._sessions[entry]
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "python/src/errors.h"
 #include "python/src/tensor.h"
@@ -65,17 +66,38 @@ std::optional<rt_dtype> dtype_of(nb::dlpack::dtype dtype) noexcept {
   }
 }
 
-/// Copies a tensor with strides in bytes, axis by axis.
+/// Copies a tensor with strides in bytes, axis by axis before `last`; from there on `size` bytes are dense.
 std::byte* gather(std::byte* to, const std::byte* from, const rt_tensor& tensor, const int64_t* strides,
-                  int32_t axis, size_t size) noexcept {
-  if (axis == tensor.rank) {
+                  int32_t axis, int32_t last, size_t size) noexcept {
+  if (axis == last) {
     std::memcpy(to, from, size);
     return to + size;
   }
   for (int64_t i = 0; i < tensor.dims[axis]; ++i)
-    to = gather(to, from + i * strides[axis], tensor, strides, axis + 1, size);
+    to = gather(to, from + i * strides[axis], tensor, strides, axis + 1, last, size);
   return to;
 }
+
+/// Whether the sizes are ones that memory can have: broadcast arrays of other libraries may say any.
+bool is_countable(const rt_tensor& tensor) noexcept {
+  auto bytes = static_cast<int64_t>(rt_dtype_size(tensor.dtype));
+  for (int32_t i = 0; i < tensor.rank; ++i)
+    if (tensor.dims[i] < 0) return false;
+  for (int32_t i = 0; i < tensor.rank; ++i)
+    if (tensor.dims[i] == 0) return true;
+  for (int32_t i = 0; i < tensor.rank; ++i)
+    if (__builtin_mul_overflow(bytes, tensor.dims[i], &bytes)) return false;
+  return true;
+}
+
+std::string text_of_dims(const rt_tensor& tensor) {
+  std::string text = std::string(rt_dtype_name(tensor.dtype)) + "[";
+  for (int32_t i = 0; i < tensor.rank; ++i) text += (i > 0 ? "," : "") + std::to_string(tensor.dims[i]);
+  return text + "]";
+}
+
+/// Copies of fewer bytes do not give up the interpreter's lock.
+constexpr size_t kLongCopy = size_t{1} << 20;
 
 std::string with_type(const char* name, nb::handle value) {
   return std::string(name) + ": " + nb::cast<std::string>(nb::str(value.type().attr("__name__")));
@@ -103,7 +125,7 @@ void Borrowed::release() noexcept {
 
 void Borrowed::take(nb::handle value, const char* name, std::optional<rt_dtype> wanted) {
   release();
-  if (take_buffer(value.ptr())) return;
+  if (take_buffer(value.ptr(), name)) return;
   if (nb::isinstance<Tensor>(value)) {
     owner_ = nb::borrow(value);
     tensor_ = nb::cast<Tensor&>(value).handle();
@@ -114,7 +136,7 @@ void Borrowed::take(nb::handle value, const char* name, std::optional<rt_dtype> 
   }
 }
 
-bool Borrowed::take_buffer(PyObject* value) {
+bool Borrowed::take_buffer(PyObject* value, const char* name) {
   if (PyObject_CheckBuffer(value) == 0) return false;
   if (PyObject_GetBuffer(value, &view_, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();  // other protocols are tried, and say what is wrong
@@ -133,23 +155,35 @@ bool Borrowed::take_buffer(PyObject* value) {
     tensor_.dims[i] = view_.shape[i];
     strides[i] = view_.strides[i];
   }
-  set_data(view_.buf, strides);
+  set_data(view_.buf, strides, name);
   return true;
 }
 
-void Borrowed::set_data(const void* data, const int64_t* strides) {
+void Borrowed::set_data(const void* data, const int64_t* strides, const char* name) {
+  if (!is_countable(tensor_))
+    fail(Code::InvalidArgument,
+         std::string(name) + ": expected an array that fits in memory, found " + text_of_dims(tensor_));
   tensor_.bytes = bytes_of(tensor_);
-  const size_t size = rt_dtype_size(tensor_.dtype);
-  bool dense = true;
-  auto expected = static_cast<int64_t>(size);
-  for (int32_t i = tensor_.rank - 1; i >= 0 && dense; --i) {
-    dense = tensor_.dims[i] <= 1 || strides[i] == expected;
-    expected *= tensor_.dims[i];
-  }
   tensor_.data = const_cast<void*>(data);  // inputs are only read
-  if (dense || tensor_.bytes == 0) return;
-  copy_ = std::make_unique_for_overwrite<std::byte[]>(tensor_.bytes);
-  gather(copy_.get(), static_cast<const std::byte*>(data), tensor_, strides, 0, size);
+  if (tensor_.bytes == 0) return;
+  int32_t last = tensor_.rank;  // the axes from here on are dense
+  auto size = static_cast<int64_t>(rt_dtype_size(tensor_.dtype));
+  while (last > 0 && (tensor_.dims[last - 1] == 1 || strides[last - 1] == size)) size *= tensor_.dims[--last];
+  if (last == 0) return;
+  copy_.reset(new (std::nothrow) std::byte[tensor_.bytes]);
+  if (copy_ == nullptr)
+    fail(Code::OutOfMemory, std::string(name) + ": no memory for a dense copy of " + text_of_dims(tensor_) +
+                                ", whose elements are not adjacent");
+  const auto copy = [&] {
+    gather(copy_.get(), static_cast<const std::byte*>(data), tensor_, strides, 0, last,
+           static_cast<size_t>(size));
+  };
+  if (tensor_.bytes < kLongCopy) {
+    copy();
+  } else {
+    const nb::gil_scoped_release released;
+    copy();
+  }
   tensor_.data = copy_.get();
 }
 
@@ -186,14 +220,14 @@ void Borrowed::take_dlpack(nb::handle value, const char* name) {
     tensor_.dims[i] = static_cast<int64_t>(array.shape(i));
     strides[i] = array.stride(i) * static_cast<int64_t>(rt_dtype_size(*dtype));
   }
-  set_data(array.data(), strides);
+  set_data(array.data(), strides, name);
 }
 
 void Borrowed::take_slowly(nb::handle value, const char* name, std::optional<rt_dtype> wanted) {
   const nb::object helper = nb::module_::import_("librt._arrays").attr("to_buffer");
   const nb::object dtype = wanted ? nb::object(nb::str(rt_dtype_name(*wanted))) : nb::none();
   const nb::tuple made = nb::cast<nb::tuple>(helper(value, name, dtype));
-  if (!take_buffer(made[0].ptr()))
+  if (!take_buffer(made[0].ptr(), name))
     fail(Code::InvalidArgument, with_type(name, value) + " cannot be read as an array of at most " +
                                     std::to_string(RT_MAX_RANK) + " axes");
   if (!made[1].is_none()) tensor_.dtype = dtype_named(nb::cast<std::string>(made[1]));

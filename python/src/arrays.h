@@ -32,11 +32,11 @@ class Borrowed {
   void release() noexcept;
 
  private:
-  bool take_buffer(PyObject* value);
+  bool take_buffer(PyObject* value, const char* name);
   void take_dlpack(nanobind::handle value, const char* name);
   void take_slowly(nanobind::handle value, const char* name, std::optional<rt_dtype> wanted);
   /// Of dims with strides in bytes: the memory itself, or a dense copy.
-  void set_data(const void* data, const int64_t* strides);
+  void set_data(const void* data, const int64_t* strides, const char* name);
 
   rt_tensor tensor_ = RT_TENSOR_INIT;
   Py_buffer view_{};

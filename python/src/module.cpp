@@ -9,6 +9,7 @@ NB_MODULE(_native, module) {
   module.doc() = "The compiled part of librt.";
   module.attr("__version__") = rt_version();
   translate_failures();
+  count_forks();
   bind_tensor(module);
   bind_model(module);
   bind_devices(module);

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <pthread.h>
+
 #include <chrono>
 #include <cstring>
 
@@ -17,7 +19,22 @@ namespace {
 /// than copying less. Inputs that shapes are computed from are always smaller.
 constexpr size_t kInPlace = size_t{64} << 10;
 
+std::atomic<uint64_t> g_forks = 0;
+
+/// Frees a session; one of a GPU that is from before a fork is the parent's alone.
+void free_session(rt_session* session, bool survives_forks, uint64_t made) noexcept {
+  if (survives_forks || made == forks()) rt_session_free(session);
+}
+
 }  // namespace
+
+uint64_t forks() noexcept {
+  return g_forks.load(std::memory_order_relaxed);
+}
+
+void count_forks() {
+  pthread_atfork(nullptr, nullptr, [] { ++g_forks; });
+}
 
 Turn::Turn(Turns& turns) : turns_(turns) {
   const auto self = std::this_thread::get_id();
@@ -25,10 +42,14 @@ Turn::Turn(Turns& turns) : turns_(turns) {
     fail(Code::InvalidArgument,
          "the session is in use by this thread: a signal handler or an input called it while it runs");
   if (!turns.mutex.try_lock()) {
+    if (turns.forks != forks())  // the thread that holds it is not in this process
+      fail(Code::InvalidArgument,
+           "the session was running when the process was forked; make a new one in the new process");
     const nb::gil_scoped_release released;
     turns.mutex.lock();
   }
   turns.owner = self;
+  turns.forks = forks();
 }
 
 Turn::~Turn() {
@@ -37,11 +58,13 @@ Turn::~Turn() {
 }
 
 Session::Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner)
-    : owner_(std::move(owner)),
-      handle_(
-          handle, owned ? rt_session_free : [](rt_session*) {}),
-      turns_(std::move(turns)) {
+    : owner_(std::move(owner)), owned_(owned), turns_(std::move(turns)) {
   const rt::Session view = rt::Session::borrow(handle);
+  const std::string backend = view.device().backend;
+  survives_forks_ = backend == "cpu" || backend == "reference";
+  handle_ = {handle, [owned, survives = survives_forks_, made = forks_](rt_session* session) {
+               if (owned) free_session(session, survives, made);
+             }};
   inputs_ = view.inputs();
   outputs_ = view.outputs();
   const auto name_of_spec = [](const TensorSpec& spec) {
@@ -72,6 +95,24 @@ Session::Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, s
   }
   borrowed_ = std::make_unique<Borrowed[]>(inputs_.size());
   last_.resize(inputs_.size());
+}
+
+rt_session* Session::handle() const {
+  if (handle_ == nullptr) fail(Code::InvalidArgument, "the session is closed; make a new one");
+  if (!survives_forks_ && forks_ != forks())
+    fail(
+        Code::InvalidArgument,
+        "the session is of a GPU, and from before the process was forked; make a new one in the new process");
+  return handle_.get();
+}
+
+void Session::close() {
+  if (!owned_)
+    fail(Code::InvalidArgument, "close: this session belongs to its Trainer, which uses it for its steps");
+  const Turn turn(*turns_);
+  std::shared_ptr<rt_session> handle = std::move(handle_);
+  const nb::gil_scoped_release released;
+  handle.reset();
 }
 
 void Session::release_inputs() noexcept {
@@ -156,8 +197,9 @@ void Session::bind_outputs(std::vector<std::unique_ptr<Tensor>>& bound) {
 }
 
 void Session::unbind_outputs(const std::vector<std::unique_ptr<Tensor>>& bound) noexcept {
+  if (handle_ == nullptr) return;
   for (size_t k = 0; k < bound.size(); ++k)
-    if (bound[k] != nullptr) rt_status_free(rt_session_bind_output(handle(), k, nullptr));
+    if (bound[k] != nullptr) rt_status_free(rt_session_bind_output(handle_.get(), k, nullptr));
 }
 
 void Session::run_timed(rt_status* (*work)(void*), void* argument) {
@@ -208,6 +250,26 @@ nb::dict Session::run(nb::handle inputs) {
   bind_outputs(cleanup.bound);
   run_timed([](void* session) { return rt_session_run(static_cast<rt_session*>(session)); }, handle());
   return results(cleanup.bound);
+}
+
+double Session::time_runs(nb::handle inputs, size_t count) {
+  const Turn turn(*turns_);
+  struct Cleanup {
+    Session& session;
+    ~Cleanup() { session.release_inputs(); }
+  } const cleanup{*this};
+  set_inputs(inputs);
+  rt_session* const session = handle();
+  rt_tensor output = RT_TENSOR_INIT;
+  const nb::gil_scoped_release released;
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t run = 0; run < count; ++run) {
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      check(rt_session_set_input(session, i, &borrowed_[i].tensor()));
+    check(rt_session_run(session));
+    for (size_t k = 0; k < outputs_.size(); ++k) check(rt_session_output(session, k, &output));
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 nb::dict Session::call(const nb::args& arguments, const nb::kwargs& named) {

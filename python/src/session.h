@@ -23,7 +23,13 @@ namespace rt::python {
 struct Turns {
   std::mutex mutex;
   std::atomic<std::thread::id> owner{};
+  std::atomic<uint64_t> forks = 0;  ///< forks() when the lock was taken last
 };
+
+/// How often this process is a fork of a process that had loaded librt: objects of before can be told apart.
+uint64_t forks() noexcept;
+/// Call once, from the module's initialization.
+void count_forks();
 
 /// Holds the lock; waits for it without the interpreter's.
 class Turn {
@@ -44,7 +50,12 @@ class Session {
 
   nanobind::dict run(nanobind::handle inputs);
   nanobind::dict call(const nanobind::args& arguments, const nanobind::kwargs& named);
-  rt_session* handle() const noexcept { return handle_.get(); }
+  /// The native session; a failure if it was closed, or is of a GPU and from before a fork.
+  rt_session* handle() const;
+  bool is_closed() const noexcept { return handle_ == nullptr; }
+  /// Frees the native session, once the run in progress has ended. Later calls fail, except of what was
+  /// declared.
+  void close();
   const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }
   const std::vector<TensorSpec>& inputs() const noexcept { return inputs_; }
   const std::vector<TensorSpec>& outputs() const noexcept { return outputs_; }
@@ -52,6 +63,8 @@ class Session {
   /// With the turn held. Sets the inputs of the dict, which must be all; `own`: but this one, set by the
   /// caller.
   void set_inputs(nanobind::handle inputs, size_t own = SIZE_MAX);
+  /// Seconds of `count` runs as a C++ program makes them: inputs set, run, outputs read.
+  double time_runs(nanobind::handle inputs, size_t count);
   /// Whether Ctrl-C has to be answered within the run that begins: it may take long.
   bool may_take_long() const noexcept { return is_new_ || seconds_ > 5e-3; }
   /// Runs `work` as run_released(), and measures it.
@@ -73,6 +86,9 @@ class Session {
 
   std::shared_ptr<void> owner_;
   std::shared_ptr<rt_session> handle_;
+  bool owned_;
+  bool survives_forks_;       ///< of the CPU: a forked process may go on with it
+  uint64_t forks_ = forks();  ///< when it was made
   std::shared_ptr<Turns> turns_;
   std::vector<TensorSpec> inputs_, outputs_;
   std::vector<nanobind::object> input_names_, output_names_;

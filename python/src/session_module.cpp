@@ -73,6 +73,7 @@ nb::list profile(Session& self) {
 }
 
 std::string repr(const Session& self) {
+  if (self.is_closed()) return "librt.Session(closed)";
   const DeviceInfo device = rt::Session::borrow(self.handle()).device();
   std::string text = "librt.Session(" + device.backend;
   for (const TensorSpec& spec : self.inputs()) text += ", " + spec.name + " " + text_of(spec);
@@ -119,6 +120,20 @@ void bind_session(nb::module_& module) {
       .def(
           "cancel", [](const Session& self) { rt_session_cancel(self.handle()); },
           "Stops the run in progress, or the next one, which raises librt.Cancelled. From any thread.")
+      .def("_time_runs", &Session::time_runs, nb::arg("inputs"), nb::arg("count"),
+           nb::sig("def _time_runs(self, inputs: dict[str, typing.Any], count: int) -> float"),
+           "Seconds of so many runs without Python: what python -m librt.bench compares with.")
+      .def("close", &Session::close,
+           "Frees its memory and its device, after the run in progress. Later runs raise "
+           "librt.InvalidArgument;\n"
+           "tensors that it returned stay. `with librt.Session(...) as session:` closes it at the end.")
+      .def_prop_ro("closed", &Session::is_closed, "Whether close() was called.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> Session"))
+      .def(
+          "__exit__", [](Session& self, const nb::args&) { self.close(); }, nb::arg("error"),
+          nb::sig("def __exit__(self, *error: typing.Any) -> None"))
       .def_prop_ro(
           "inputs", [](const Session& self) { return dict_of(self.inputs()); },
           nb::sig("def inputs(self) -> dict[str, TensorSpec]"), "The declared inputs by name.")

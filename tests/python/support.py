@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 import tempfile
+import unittest
 
 try:
     import numpy
@@ -21,6 +22,11 @@ FOLDER = tempfile.TemporaryDirectory(prefix="librt-tests-")
 def scratch(name):
     """A path in a folder that goes away with the program."""
     return os.path.join(FOLDER.name, name)
+
+
+def main():
+    """Runs the program's tests, and prints why any is skipped."""
+    unittest.main(verbosity=2)
 
 
 @functools.cache

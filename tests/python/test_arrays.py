@@ -6,7 +6,8 @@ import unittest
 
 import numpy
 from support import (
-    BFLOAT16, BOOL, DOUBLE, FLOAT, FLOAT16, INT32, INT64, INT8, UINT8, digits, identity_like, pictures, scores
+    BFLOAT16, BOOL, DOUBLE, FLOAT, FLOAT16, INT32, INT64, INT8, UINT8, digits, identity_like, main, pictures,
+    scores
 )
 
 import librt
@@ -207,4 +208,4 @@ class Torch(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,14 +1,18 @@
 """convert: sources, options, reports as data, errors with their nodes, calibration with arrays, Ctrl-C; from_torch."""
 
+import contextlib
 import os
 import pathlib
 import signal
+import sys
 import threading
 import time
+import types
 import unittest
+from unittest import mock
 
 import numpy
-from support import FLOAT, INT64, onnx, scores, scratch
+from support import FLOAT, INT64, main, onnx, scores, scratch
 
 import librt
 
@@ -104,6 +108,7 @@ class Errors(unittest.TestCase):
             (lambda: librt.convert(relu(), calibrate={}), librt.InvalidArgument, "int8"),
             (lambda: librt.convert(relu(), dim={"rows": 2}), librt.InvalidModel, "the model has batch"),
             (lambda: librt.convert(relu(), json=True), librt.InvalidArgument, "json"),
+            (lambda: librt.convert("zoo:mlp", "mlp.onnx"), librt.InvalidArgument, "expected a .rt file, found mlp.onnx"),
             (lambda: librt.convert(5), TypeError, "int"),
         ):
             with self.assertRaisesRegex(kind, text):
@@ -118,6 +123,65 @@ class Errors(unittest.TestCase):
             librt.convert("zoo:resnet50", verify=True)  # a minute
         self.assertLess(time.monotonic() - start, 5)
         self.assertEqual(set(os.listdir(os.path.dirname(scratch("")))), before)
+
+
+class FromTorchArguments(unittest.TestCase):
+    """What is asked of torch.onnx.export, with a stand-in for PyTorch; FromTorch has PyTorch itself."""
+
+    def setUp(self):
+        self.calls = []
+
+        class Tensor:
+            def dim(self):
+                return 2
+
+        class Module:
+            training = True
+
+            def train(self, mode):
+                self.training = mode
+
+        def export(module, inputs, file, **settings):
+            self.calls.append((module.training, inputs, settings))
+            if settings.get("fails"):
+                raise RuntimeError("no export")
+            file.write(relu())
+
+        self.torch = types.ModuleType("torch")
+        self.torch.Tensor, self.torch.no_grad = Tensor, contextlib.nullcontext
+        self.torch.onnx = types.SimpleNamespace(export=export, TrainingMode=types.SimpleNamespace(TRAINING="training"))
+        self.module, self.tensor = Module(), Tensor()
+        patch = mock.patch.dict(sys.modules, torch=self.torch)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_settings(self):
+        model = librt.from_torch(self.module, self.tensor, input_names=["x"], output_names=["y"])
+        self.assertEqual((model.entries, list(model.inputs())), (["infer"], ["x"]))
+        (training, inputs, settings), = self.calls
+        self.assertEqual((training, inputs, self.module.training), (False, (self.tensor,), True))
+        self.assertEqual(settings["dynamic_axes"], {"x": {0: "batch"}})
+        self.assertEqual((settings["input_names"], settings["output_names"]), (["x"], ["y"]))
+        self.assertNotIn("training", settings)
+
+        librt.from_torch(self.module, (self.tensor,), scratch("torch.rt"), dynamic_batch=False,
+                         export={"opset_version": 17})
+        self.assertEqual((self.calls[1][2]["opset_version"], self.calls[1][2]["input_names"]), (17, ["input"]))
+        self.assertNotIn("dynamic_axes", self.calls[1][2])
+        self.assertTrue(os.path.exists(scratch("torch.rt")))
+
+    def test_errors(self):
+        with self.assertRaisesRegex(librt.InvalidArgument, "1 inputs, but 2 input_names"):
+            librt.from_torch(self.module, self.tensor, input_names=["a", "b"])
+        with self.assertRaisesRegex(RuntimeError, "no export"):
+            librt.from_torch(self.module, self.tensor, train=True, export={"fails": True})
+        self.assertEqual((self.calls[0][0], self.calls[0][2]["training"]), (True, "training"))
+        self.module.training = False
+        with self.assertRaisesRegex(RuntimeError, "no export"):
+            librt.from_torch(self.module, self.tensor, train=True, export={"fails": True})
+        self.assertFalse(self.module.training)
+        with mock.patch.dict(sys.modules, torch=None), self.assertRaisesRegex(ImportError, "pip install torch onnx"):
+            librt.from_torch(self.module, self.tensor)
 
 
 @unittest.skipIf(torch is None, "PyTorch or onnx is not installed")
@@ -160,4 +224,4 @@ class FromTorch(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -10,7 +10,7 @@ import time
 import unittest
 
 import numpy
-from support import DIGITS, FLOAT, digits, mlp, onnx, pictures, scores, scratch
+from support import DIGITS, FLOAT, digits, main, mlp, onnx, pictures, scores, scratch
 
 import librt
 
@@ -264,4 +264,4 @@ class Package(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -9,7 +9,7 @@ import threading
 import unittest
 
 import numpy
-from support import mlp, scratch
+from support import main, mlp, scratch
 
 import librt
 from librt._programs import path_of
@@ -201,4 +201,4 @@ class Fit(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()
