@@ -211,6 +211,29 @@ class FromTorch(unittest.TestCase):
             loss.backward()
             optimizer.step()
 
+    def test_the_newer_exporter(self):
+        """And several inputs, one of them with integers; a convolution."""
+        try:
+            import onnxscript  # noqa: F401
+        except ImportError:
+            self.skipTest("onnxscript is not installed")
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.conv = torch.nn.Embedding(5, 3), torch.nn.Conv2d(3, 4, 3, stride=2)
+
+            def forward(self, image, kind):
+                return torch.relu(self.conv(image + self.table(kind)[:, :, None, None])).mean((2, 3))
+
+        net = Net().eval()
+        example = torch.randn(2, 3, 8, 8), torch.tensor([1, 4])
+        images, kinds = torch.randn(5, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4])
+        for export in (None, {"dynamo": True, "verbose": False}):
+            model = librt.from_torch(net, example, input_names=["image", "kind"], export=export)
+            got = librt.Session(model, backend="cpu")(image=images, kind=kinds)["output"]
+            torch.testing.assert_close(torch.from_dlpack(got), net(images, kinds).detach(), rtol=1e-4, atol=1e-5)
+
     def test_a_data_loader(self):
         net = torch.nn.Linear(4, 2)
         model = librt.from_torch(net, torch.randn(1, 4), train=True, loss="cross_entropy")

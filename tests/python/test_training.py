@@ -109,6 +109,25 @@ class Resume(unittest.TestCase):
         for name, value in weights(whole).items():
             numpy.testing.assert_array_equal(weights(second)[name], value)
 
+    def test_after_an_error_of_a_callback(self):
+        """From the last checkpoint_every steps, to the same bits."""
+        path, whole = scratch("every.ckpt"), trainer(schedule="linear")
+        rows = whole.fit(self.batches(), epochs=2)
+
+        def fail(state):
+            if state.step == 8:
+                raise LookupError("of the callback")
+
+        first = trainer(schedule="linear")
+        with self.assertRaisesRegex(LookupError, "of the callback"):
+            first.fit(self.batches(), epochs=2, checkpoint=path, checkpoint_every=3, callbacks=[fail])
+        steps, second = [], trainer(schedule="linear")
+        resumed = second.fit(self.batches(), epochs=2, checkpoint=path, resume=True,
+                             callbacks=[lambda state: steps.append(state.step) if state.event == "step" else None])
+        self.assertEqual((resumed, steps), (rows, [7, 8, 9, 10]))
+        for name, value in weights(whole).items():
+            numpy.testing.assert_array_equal(weights(second)[name], value)
+
     def test_a_signal_at_any_moment(self):
         """Steps that were saved are those whose update took place."""
         path = scratch("any.ckpt")
@@ -144,6 +163,28 @@ class Fit(unittest.TestCase):
                             ([(pairs[0][0], pairs[0][1].astype("i4"))], r"'labels': expected i64\[batch\]")):
             with self.assertRaisesRegex(librt.InvalidArgument, text):
                 trainer().fit(wrong)
+
+    def test_generators(self):
+        arrays = data(96)
+
+        def batches():
+            for i in range(0, 96, 32):
+                yield arrays["input"][i : i + 32], arrays["labels"][i : i + 32].tolist()  # labels as a list
+
+        one, two = trainer(schedule="cosine"), trainer(schedule="cosine,steps=3")
+        self.assertEqual(one.fit(batches(), steps=3), two.fit(batches()))
+        three = trainer()
+        three.fit(batches(), steps=2)
+        self.assertEqual((three.state.step, three.state.epoch), (2, 0))
+
+        class Endless:
+            """An iterable that never ends: steps ends it."""
+
+            def __iter__(self):
+                while True:
+                    yield from batches()
+
+        self.assertEqual(trainer().fit(Endless(), epochs=9, steps=7)[-1]["step"], 7)
 
     def test_callbacks_patience_and_best(self):
         batches, path = librt.Batches(data(64), batch=32), scratch("best.ckpt")
