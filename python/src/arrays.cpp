@@ -196,12 +196,15 @@ void Borrowed::take_dlpack(nb::handle value, const char* name) {
     fail(Code::Unsupported,
          with_type(name, value) + " in the memory of a device (DLPack device type " + std::to_string(type) +
              "): expected memory of the CPU; copy it there first, for example with .cpu()");
+  // PyTorch exports the memory of a negated view (x.conj().imag) as it is, without the sign.
+  nb::object exporter = nb::borrow(value);
+  if (nb::hasattr(value, "resolve_neg")) exporter = value.attr("resolve_neg")();
   nb::object capsule;
   try {
-    capsule = value.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+    capsule = exporter.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    capsule = value.attr("__dlpack__")();  // before version 1 of the protocol
+    capsule = exporter.attr("__dlpack__")();  // before version 1 of the protocol
   }
   nb::ndarray<nb::ro>& array = array_;
   if (!nb::try_cast(capsule, array, false))

@@ -168,6 +168,41 @@ class Ownership(unittest.TestCase):
         session(x=memoryview(x).cast("f"))
         x.append(0)  # refused by Python while anything holds the buffer
 
+    def test_dlpack(self):
+        tensor = librt.Tensor([1, 2, 3], "i16")
+        for options, kind in (({}, "dltensor"), ({"max_version": (0, 8)}, "dltensor"), ({"stream": None}, "dltensor"),
+                              ({"max_version": (1, 0)}, "dltensor_versioned"), ({"dl_device": (1, 0)}, "dltensor"),
+                              ({"max_version": (2, 1), "copy": True}, "dltensor_versioned")):
+            self.assertIn(f'"{kind}"', repr(tensor.__dlpack__(**options)))
+        with self.assertRaises(BufferError):
+            tensor.__dlpack__(dl_device=(2, 0))  # a CUDA device
+        for wrong in ({"colour": 1}, {"max_version": "new"}):
+            with self.assertRaises(TypeError):
+                tensor.__dlpack__(**wrong)
+
+        class Old:
+            """The protocol before version 1: no max_version."""
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, stream=None):
+                return tensor.__dlpack__()
+
+        class Without(Old):
+            def __dlpack__(self, **options):
+                return "no capsule"
+
+        class Fails(Old):
+            def __dlpack__(self, **options):
+                raise BufferError("not exported")
+
+        self.assertEqual(librt.Tensor(Old()).tolist(), [1, 2, 3])
+        with self.assertRaisesRegex(librt.InvalidArgument, "Without returned no DLPack capsule"):
+            librt.Tensor(Without())
+        with self.assertRaisesRegex(BufferError, "not exported"):
+            librt.Tensor(Fails())
+
     def test_tensor(self):
         tensor = librt.Tensor([[1, 2], [3, 4]], "i32")
         self.assertEqual((tensor.shape, tensor.ndim, tensor.size, len(tensor)), ((2, 2), 2, 4, 2))
@@ -201,6 +236,15 @@ class Torch(unittest.TestCase):
         tensor = torch.from_dlpack(result)
         tensor.zero_()
         self.assertEqual(numpy.abs(scores({"y": result})).max(), 0)
+
+    def test_views_with_a_sign(self):
+        view = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+        self.assertTrue(view.is_neg())
+        self.assertEqual(session_of(FLOAT)(x=view)["y"].tolist(), [-2, 4])
+
+    def test_more_elements_than_can_be(self):
+        with self.assertRaisesRegex(librt.InvalidArgument, "expected an array that fits in memory"):
+            session_of(FLOAT)(x=torch.zeros(1).expand(2**62))
 
     def test_a_tensor_with_gradients_is_refused(self):
         with self.assertRaisesRegex((BufferError, RuntimeError), "require"):
