@@ -31,7 +31,11 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   return CudaDevice::open(options);
 }
 
-constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, RT_CUDA_BACKEND, probe, open};
+Interop* interop(Device& device) noexcept {
+  return &cast(device).interop();
+}
+
+constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, RT_CUDA_BACKEND, probe, open, interop};
 
 }  // namespace
 }  // namespace librt::cuda

@@ -38,7 +38,11 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   }
 }
 
-constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "vulkan", probe, open};
+Interop* interop(Device& device) noexcept {
+  return &cast(device).interop();
+}
+
+constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "vulkan", probe, open, interop};
 
 }  // namespace
 }  // namespace librt::vulkan

@@ -4,7 +4,7 @@
 // graph, backend and of the schema) the loader rejects any other with an error message instead of a crash.
 #pragma once
 
-#include "runtime/backend/backend.h"
+#include "runtime/backend/interop.h"
 
 namespace librt {
 
@@ -15,6 +15,8 @@ struct BackendModule {
   /// Lists the devices; none is not an error: then `reason` gives the cause in one sentence.
   Status (*probe)(std::vector<DeviceInfo>& devices, std::string& reason) noexcept;
   Result<DevicePtr> (*open)(const DeviceOptions& options) noexcept;
+  /// Of a device that open() returned, owned by it. Null: host addresses are all that it shares.
+  Interop* (*interop)(Device& device) noexcept = nullptr;
 };
 
 }  // namespace librt

@@ -70,4 +70,9 @@ Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& opt
   return device;
 }
 
+Interop* interop_of(std::string_view backend, Device& device) {
+  const auto module = load_module(backend);
+  return module.ok() && (*module)->interop != nullptr ? (*module)->interop(device) : nullptr;
+}
+
 }  // namespace librt

@@ -25,4 +25,7 @@ std::vector<BackendReport> probe_backends();
 /// Opens a device of this backend. Errors name the backend.
 Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& options);
 
+/// Of a device that open_device() returned for this backend; null if it has none.
+Interop* interop_of(std::string_view backend, Device& device);
+
 }  // namespace librt

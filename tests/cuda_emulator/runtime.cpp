@@ -73,6 +73,7 @@ namespace {
 struct Allocation {
   size_t bytes;
   bool pinned;  ///< host memory; else device memory
+  int device = current_device;
 };
 
 struct Runtime {
@@ -393,6 +394,16 @@ cudaError_t cudaFree(void* pointer) {
   RT_NOT_WHILE_CAPTURING;
   drain_all();
   return result(release(pointer, false));
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  RT_LOCKED;
+  const Allocation* const found = find(pointer);
+  *attributes = {};
+  attributes->type = found == nullptr ? cudaMemoryTypeUnregistered
+                     : found->pinned  ? cudaMemoryTypeHost
+                                      : cudaMemoryTypeDevice;
+  attributes->device = found != nullptr ? found->device : -2;
+  return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) try {
   RT_LOCKED;

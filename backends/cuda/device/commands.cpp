@@ -144,23 +144,22 @@ Status CudaCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
                      ": CUDA kernels do not work on host addresses; copy into the slot's slab");
 }
 
-Status CudaCommands::mark_time(size_t i) {
+Status CudaCommands::mark_time(size_t i, cudaStream_t stream) {
   // External: the event is recorded each time the graph runs.
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  RT_CUDA_TRY(cudaStreamIsCapturing(device_.compute_stream(), &capturing), "profiling");
+  RT_CUDA_TRY(cudaStreamIsCapturing(stream, &capturing), "profiling");
   const bool external = capturing == cudaStreamCaptureStatusActive;
-  return check(cudaEventRecordWithFlags(times_[i], device_.compute_stream(),
+  return check(cudaEventRecordWithFlags(times_[i], stream,
                                         external ? cudaEventRecordExternal : cudaEventRecordDefault),
                "profiling");
 }
 
-Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
-  const cudaStream_t stream = device_.compute_stream();
+Status CudaCommands::run_steps(size_t first, size_t last, bool validate, cudaStream_t stream) {
   ProfilerRange range;
   for (size_t i = first; i < last; ++i) {
     const Step& step = steps_[i];
     if (profile_ && step.begins_span) {
-      RT_TRY(mark_time(step.time));
+      RT_TRY(mark_time(step.time, stream));
       range.begin(step.span < span_names_.size() ? span_names_[step.span] : nullptr);
     }
     cudaError_t error = run_task(*step.task, stream);
@@ -172,9 +171,9 @@ Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
 }
 
 Status CudaCommands::capture(StepRange& range) {
-  const cudaStream_t stream = device_.compute_stream();
+  const cudaStream_t stream = device_.capture_stream();
   RT_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing a graph");
-  Status status = run_steps(range.first, range.last, false);
+  Status status = run_steps(range.first, range.last, false, stream);
   cudaGraph_t captured = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   if (!status.ok()) {
@@ -191,21 +190,22 @@ Status CudaCommands::capture(StepRange& range) {
 Status CudaCommands::submit() noexcept {
   if (!finished_) return internal_error("submit() before finish()");
   RT_TRY(device_.activate());
+  const cudaStream_t stream = device_.compute_stream();
   for (const StepRange& range : ranges_) {
     if (range.graph != nullptr)
-      RT_CUDA_TRY(cudaGraphLaunch(range.graph, device_.compute_stream()), "launching a graph of ",
-                  range.last - range.first, " steps");
+      RT_CUDA_TRY(cudaGraphLaunch(range.graph, stream), "launching a graph of ", range.last - range.first,
+                  " steps");
     else
-      RT_TRY(run_steps(range.first, range.last, device_.validation()));
+      RT_TRY(run_steps(range.first, range.last, device_.validation(), stream));
   }
-  if (profile_) RT_TRY(mark_time(timed_spans_.size()));
+  if (profile_) RT_TRY(mark_time(timed_spans_.size(), stream));
   // A graph's kernels are outside of the ranges in which it was captured.
   if (replay_ && !captured_ && !device_.validation() && !(profile_ && is_watched())) {
     for (StepRange& range : ranges_)
       if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture(range));
     captured_ = true;
   }
-  RT_CUDA_TRY(cudaEventRecord(done_, device_.compute_stream()), "recording an event");
+  RT_CUDA_TRY(cudaEventRecord(done_, stream), "recording an event");
   submitted_ = true;
   return {};
 }

@@ -61,8 +61,8 @@ class CudaCommands final : public CommandList {
   };
   explicit CudaCommands(CudaDevice& device) : device_(device) {}
   /// Enqueues steps; with validation waits for each, so that an error names its step.
-  Status run_steps(size_t first, size_t last, bool validate);
-  Status mark_time(size_t i);
+  Status run_steps(size_t first, size_t last, bool validate, cudaStream_t stream);
+  Status mark_time(size_t i, cudaStream_t stream);
   Status capture(StepRange& range);
 
   CudaDevice& device_;

@@ -23,7 +23,7 @@ Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
 }  // namespace
 
 CudaSlab::~CudaSlab() {
-  if (cudaSetDevice(ordinal_) == cudaSuccess) cudaFree(address_);
+  if (kind_.owned && cudaSetDevice(ordinal_) == cudaSuccess) cudaFree(address_);
 }
 
 Status Transfers::open() {
@@ -98,7 +98,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     // Part of the key of tuning results: other kernels are candidates.
     if (options.tf32) self->info_.driver += ", f32 matmuls in TF32";
     RT_TRY(self->activate());
-    RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute_, cudaStreamNonBlocking), "creating a stream on '",
+    RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->own_, cudaStreamNonBlocking), "creating a stream on '",
                 self->info_.name, "'");
     RT_CUDA_TRY(cudaEventCreateWithFlags(&self->ordered_, cudaEventDisableTiming), "creating an event");
     RT_TRY(self->transfers_.open());
@@ -136,9 +136,9 @@ Status CudaDevice::open_nccl(const DeviceOptions& options) {
 CudaDevice::~CudaDevice() {
   if (cudaSetDevice(facts_.ordinal) != cudaSuccess) return;
   nccl_.reset();
-  if (compute_ != nullptr) {
-    cudaStreamSynchronize(compute_);
-    cudaStreamDestroy(compute_);
+  if (own_ != nullptr) {
+    cudaStreamSynchronize(compute_stream());
+    cudaStreamDestroy(own_);
   }
   if (ordered_ != nullptr) cudaEventDestroy(ordered_);
 }
@@ -152,12 +152,26 @@ Status CudaDevice::order(cudaStream_t earlier, cudaStream_t later) noexcept {
   return check(cudaStreamWaitEvent(later, ordered_, 0), "ordering two streams");
 }
 
+Status CudaDevice::use_stream(cudaStream_t stream) noexcept {
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  RT_CUDA_TRY(cudaStreamIsCapturing(stream, &capturing), "the given CUDA stream");
+  if (capturing != cudaStreamCaptureStatusNone)
+    return invalid_argument(
+        "the given CUDA stream is being captured into a graph; end that, a session's runs have graphs of "
+        "their own");
+  RT_CUDA_TRY(cudaEventRecord(ordered_, stream), "the given CUDA stream, which must be one of '", info_.name,
+              "'");
+  given_ = stream;
+  return {};
+}
+
 Result<SlabPtr> CudaDevice::allocate(size_t bytes, bool exchange) noexcept {
   RT_TRY(activate());
   void* address = nullptr;
   RT_CUDA_TRY(cudaMalloc(&address, std::max<size_t>(bytes, 1)), "allocating ", bytes_text(bytes), " on '",
               info_.name, "'");
-  auto* slab = new (std::nothrow) CudaSlab(facts_.ordinal, static_cast<std::byte*>(address), bytes, exchange);
+  auto* slab = new (std::nothrow)
+      CudaSlab(facts_.ordinal, static_cast<std::byte*>(address), bytes, {.exchange = exchange});
   if (slab == nullptr) {
     cudaFree(address);
     return Status(Code::OutOfMemory, "allocating device memory: no memory on the host");
@@ -174,9 +188,9 @@ Status CudaDevice::upload(Slab& destination, size_t offset, std::span<const std:
   if (bytes.empty()) return {};
   RT_TRY(activate());
   auto& slab = static_cast<CudaSlab&>(destination);
-  if (!slab.exchange()) RT_TRY(order(compute_, transfers_.upload_stream()));
+  if (!slab.exchange()) RT_TRY(order(compute_stream(), transfers_.upload_stream()));
   RT_TRY(transfers_.upload(slab.address() + offset, bytes));
-  return order(transfers_.upload_stream(), compute_);
+  return order(transfers_.upload_stream(), compute_stream());
 }
 
 Status CudaDevice::download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept {
@@ -184,7 +198,7 @@ Status CudaDevice::download(const Slab& source, size_t offset, std::span<std::by
   if (bytes.empty()) return {};
   RT_TRY(activate());
   const auto& slab = static_cast<const CudaSlab&>(source);
-  if (!slab.exchange()) RT_TRY(order(compute_, transfers_.download_stream()));
+  if (!slab.exchange()) RT_TRY(order(compute_stream(), transfers_.download_stream()));
   RT_TRY(transfers_.download(bytes, slab.address() + offset));
   return ranks_status();
 }

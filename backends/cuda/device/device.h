@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "backends/cuda/device/device_choice.h"
+#include "backends/cuda/device/interop.h"
 #include "backends/cuda/libraries/cublaslt.h"
 #include "backends/cuda/libraries/cudnn.h"
 #include "backends/cuda/libraries/nccl.h"
@@ -18,8 +19,12 @@ namespace librt::cuda {
 
 class CudaSlab final : public Slab {
  public:
-  CudaSlab(int ordinal, std::byte* address, size_t size, bool exchange)
-      : ordinal_(ordinal), address_(address), size_(size), exchange_(exchange) {}
+  struct Kind {
+    bool exchange = false;
+    bool owned = true;  ///< else the application's
+  };
+  CudaSlab(int ordinal, std::byte* address, size_t size, Kind kind)
+      : ordinal_(ordinal), address_(address), size_(size), kind_(kind) {}
   CudaSlab(const CudaSlab&) = delete;
   CudaSlab& operator=(const CudaSlab&) = delete;
   ~CudaSlab() override;
@@ -27,13 +32,13 @@ class CudaSlab final : public Slab {
   void* host() noexcept override { return nullptr; }
   std::byte* address() const noexcept { return address_; }
   /// Its transfers do not wait for work queued before them.
-  bool exchange() const noexcept { return exchange_; }
+  bool exchange() const noexcept { return kind_.exchange; }
 
  private:
   int ordinal_;
   std::byte* address_;
   size_t size_;
-  bool exchange_;
+  Kind kind_;
 };
 
 /// Copies between the host's pageable memory and the device in parts through two pinned buffers, so that the
@@ -72,7 +77,13 @@ class CudaDevice final : public Device {
 
   /// Makes this the calling thread's CUDA device.
   Status activate() const noexcept;
-  cudaStream_t compute_stream() const noexcept { return compute_; }
+  /// The application's, or our own.
+  cudaStream_t compute_stream() const noexcept { return given_ != nullptr ? given_ : own_; }
+  /// Graphs are captured here: the application's stream may be one of those that cannot capture.
+  cudaStream_t capture_stream() const noexcept { return own_; }
+  /// Work is enqueued on the application's stream, which outlives the device.
+  Status use_stream(cudaStream_t stream) noexcept;
+  CudaInterop& interop() noexcept { return interop_; }
   const DeviceFacts& facts() const noexcept { return facts_; }
   bool deterministic() const noexcept { return deterministic_; }
   bool validation() const noexcept { return validation_; }
@@ -102,7 +113,7 @@ class CudaDevice final : public Device {
   DeviceFacts facts_;
   DeviceInfo info_;
   bool deterministic_ = false, validation_ = false, tf32_ = false;
-  cudaStream_t compute_ = nullptr;
+  cudaStream_t own_ = nullptr, given_ = nullptr;
   cudaEvent_t ordered_ = nullptr;
   Transfers transfers_;
   std::shared_ptr<CublasLt> cublaslt_;
@@ -113,6 +124,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Nccl> nccl_;
   Status nccl_status_;
   std::unique_ptr<KernelTable> kernels_;
+  CudaInterop interop_{*this};
 };
 
 /// The device passed to a kernel's factory or predicate is always ours.

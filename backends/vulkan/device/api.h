@@ -62,7 +62,9 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
 /// Of extensions: null where they are missing.
 #define RT_VK_OPTIONAL_DEVICE_FUNCTIONS(X) \
   X(vkCmdBeginDebugUtilsLabelEXT)          \
-  X(vkCmdEndDebugUtilsLabelEXT)
+  X(vkCmdEndDebugUtilsLabelEXT)            \
+  X(vkGetMemoryFdKHR)                      \
+  X(vkGetMemoryHostPointerPropertiesEXT)
 
 #define RT_VK_DEVICE_FUNCTIONS(X)  \
   X(vkDestroyDevice)               \

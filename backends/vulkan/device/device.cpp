@@ -54,6 +54,9 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &memory_model, VK_TRUE, VK_FALSE};
   if (!facts.matrices.empty()) features.pNext = &matrices;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, features.pNext, VK_TRUE};
+  if (facts.features.timeline) features.pNext = &timeline;
   features.features.shaderInt16 = facts.features.int16;
   features.features.shaderInt64 = facts.features.int64;
 
@@ -63,6 +66,8 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
   if (facts.features.integer_dot && facts.api_version < 103)
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (!facts.matrices.empty()) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  if (facts.memory_fd) extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  if (facts.memory_host) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = plan.queue_family;
@@ -92,6 +97,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   RT_ASSIGN(self->plan_, plan_device(self->facts_));
   RT_TRY(request_matrices(self->plan_));
   self->info_ = describe_device(self->facts_, static_cast<int>(index));
+  self->physical_ = handles[index];
   RT_TRY(create_device(*self->instance_, handles[index], self->facts_, self->plan_, &self->device_));
 
   const auto get = self->instance_->api().vkGetDeviceProcAddr;

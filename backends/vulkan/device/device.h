@@ -10,6 +10,7 @@
 
 #include "backends/vulkan/device/device_plan.h"
 #include "backends/vulkan/device/instance.h"
+#include "backends/vulkan/device/interop.h"
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/dispatch/pipeline.h"
 #include "runtime/backend/kernel_table.h"
@@ -34,6 +35,7 @@ class VulkanDevice final : public Device {
 
   const DeviceApi& api() const noexcept { return api_; }
   VkDevice handle() const noexcept { return device_; }
+  VkPhysicalDevice physical() const noexcept { return physical_; }
   VkQueue queue() const noexcept { return queue_; }
   const DeviceFacts& facts() const noexcept { return facts_; }
   const DevicePlan& plan() const noexcept { return plan_; }
@@ -53,6 +55,7 @@ class VulkanDevice final : public Device {
   /// requested.
   SelfTests& self_tests() const noexcept { return *self_tests_; }
   Instance& instance() noexcept { return *instance_; }
+  VulkanInterop& interop() noexcept { return interop_; }
   /// Command lists report each submission, in order, and each completed wait: all earlier submissions are
   /// then complete, too.
   uint64_t count_submission() noexcept { return ++submissions_; }
@@ -74,6 +77,7 @@ class VulkanDevice final : public Device {
   DevicePlan plan_;
   DeviceInfo info_;
   DeviceApi api_;
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::unique_ptr<PipelineStore> pipelines_;
@@ -87,6 +91,7 @@ class VulkanDevice final : public Device {
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer transfer_ = VK_NULL_HANDLE;
   VkFence transfer_done_ = VK_NULL_HANDLE;
+  VulkanInterop interop_{*this};
 };
 
 /// The device passed to a kernel's factory or predicate is always ours.

@@ -121,8 +121,14 @@ void read_properties(const InstanceApi& api, VkPhysicalDevice device, const Exte
   VkPhysicalDeviceShaderIntegerDotProductProperties dot{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES, properties.pNext};
   if (has_integer_dot(facts, extensions)) properties.pNext = &dot;
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT, properties.pNext, 0};
+  facts.memory_fd = extensions.has(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  facts.memory_host = extensions.has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (facts.memory_host) properties.pNext = &host;
   api.vkGetPhysicalDeviceProperties2(device, &properties);
 
+  facts.host_pointer_alignment = host.minImportedHostPointerAlignment;
   facts.subgroup_size = subgroup.subgroupSize;
   constexpr VkSubgroupFeatureFlags kShuffle =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
@@ -150,6 +156,9 @@ void read_features(const InstanceApi& api, VkPhysicalDevice device, const Extens
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext};
   if (has_integer_dot(facts, extensions)) features.pNext = &dot;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, features.pNext, VK_FALSE};
+  if (facts.api_version >= 102) features.pNext = &timeline;
   api.vkGetPhysicalDeviceFeatures2(device, &features);
 
   FeatureFacts& f = facts.features;
@@ -157,6 +166,7 @@ void read_features(const InstanceApi& api, VkPhysicalDevice device, const Extens
   f.storage_8bit = storage8.storageBuffer8BitAccess == VK_TRUE;
   f.float16 = small.shaderFloat16 == VK_TRUE;
   f.int8 = small.shaderInt8 == VK_TRUE;
+  f.timeline = timeline.timelineSemaphore == VK_TRUE;
   f.integer_dot = f.integer_dot && dot.shaderIntegerDotProduct == VK_TRUE;
   f.int16 = features.features.shaderInt16 == VK_TRUE;
   f.int64 = features.features.shaderInt64 == VK_TRUE;

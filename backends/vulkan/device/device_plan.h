@@ -36,6 +36,7 @@ struct FeatureFacts {
   bool int8 = false;
   bool int16 = false;
   bool int64 = false;
+  bool timeline = false;     ///< timeline semaphores
   bool integer_dot = false;  ///< packed dot products of signed with unsigned bytes that are accelerated
 };
 
@@ -70,6 +71,9 @@ struct DeviceFacts {
   uint32_t max_shared_bytes = 16384;
   std::vector<MatrixFacts> matrices;  ///< cooperative matrices that can be used, by subgroups
   double timestamp_period = 0;
+  bool memory_fd = false;               ///< memory is shared by file descriptors
+  bool memory_host = false;             ///< host memory can be imported,
+  uint64_t host_pointer_alignment = 0;  ///< in multiples of this
   FeatureFacts features;
   std::vector<QueueFamilyFacts> queues;
   std::vector<MemoryTypeFacts> memory;

@@ -25,6 +25,7 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   const InstanceApi& api() const noexcept { return api_; }
+  VkInstance handle() const noexcept { return instance_; }
   bool validation() const noexcept { return validation_; }
   /// Facts of every physical device, in the driver's order.
   Status list(std::vector<DeviceFacts>& facts, std::vector<VkPhysicalDevice>& handles) const;

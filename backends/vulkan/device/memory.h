@@ -1,10 +1,10 @@
 // Slabs: one VkBuffer over one VkDeviceMemory each, persistently mapped if host visible.
 //
-// Knows: buffers and memory. Must not know: kernels, command lists.
+// Knows: buffers and memory, also imported and exported. Must not know: kernels, command lists.
 #pragma once
 
 #include "backends/vulkan/device/api.h"
-#include "runtime/backend/backend.h"
+#include "runtime/backend/interop.h"
 
 namespace librt::vulkan {
 
@@ -16,16 +16,26 @@ class VulkanSlab final : public Slab {
   /// writes it while other work is in flight.
   static Result<std::unique_ptr<VulkanSlab>> create(const VulkanDevice& device, size_t size,
                                                     uint32_t memory_type, bool map, bool exchange = false);
+  /// Imported from a file descriptor or host memory, or (MemoryKind::Device) allocated for export. Mapped
+  /// where other slabs are and the memory can be.
+  static Result<std::unique_ptr<VulkanSlab>> create_shared(const VulkanDevice& device,
+                                                           const MemoryRequest& request);
+  /// The application's buffer, which outlives the slab.
+  static Result<std::unique_ptr<VulkanSlab>> adopt(const VulkanDevice& device, const MemoryRequest& request);
   ~VulkanSlab() override;
   size_t size() const noexcept override { return size_; }
   void* host() noexcept override { return host_; }
   const void* host() const noexcept { return host_; }
   VkBuffer buffer() const noexcept { return buffer_; }
   bool exchange() const noexcept { return exchange_; }
+  /// Of memory allocated for export.
+  Result<ExportedMemory> export_fd() const noexcept;
 
  private:
   VulkanSlab(const DeviceApi& api, VkDevice device, size_t size, bool exchange)
       : api_(api), device_(device), size_(size), exchange_(exchange) {}
+  Status allocate_shared(const VulkanDevice& device, const MemoryRequest& request,
+                         const VkMemoryRequirements& needs);
   const DeviceApi& api_;
   VkDevice device_;
   size_t size_;
@@ -33,6 +43,8 @@ class VulkanSlab final : public Slab {
   VkBuffer buffer_ = VK_NULL_HANDLE;
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   void* host_ = nullptr;
+  bool owned_ = true;  ///< else the application's buffer
+  ExportedMemory exported_;
 };
 
 }  // namespace librt::vulkan

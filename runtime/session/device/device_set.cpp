@@ -8,7 +8,9 @@ namespace librt {
 
 Result<std::shared_ptr<DeviceSet>> DeviceSet::open(const std::string& backend, const DeviceOptions& options) {
   RT_ASSIGN(DevicePtr device, open_device(backend, options));
-  return adopt(std::move(device), options);
+  RT_ASSIGN(auto set, adopt(std::move(device), options));
+  set->interop_ = interop_of(backend, set->chosen());
+  return set;
 }
 
 Result<std::shared_ptr<DeviceSet>> DeviceSet::adopt(DevicePtr device, const DeviceOptions& options) {

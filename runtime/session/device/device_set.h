@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backend/backend.h"
+#include "runtime/backend/interop.h"
 
 namespace librt {
 
@@ -33,6 +33,8 @@ class DeviceSet {
   const Entry& entry(size_t i) const noexcept { return entries_[i]; }
   size_t size() const noexcept { return entries_.size(); }
   Device& chosen() noexcept { return *entries_[kChosen].device; }
+  /// Of the chosen device; null if it shares nothing but host addresses.
+  Interop* interop() const noexcept { return interop_; }
 
   /// Opens the cpu and reference backends after the chosen device, once. A backend that cannot be opened is
   /// left out, with its reason in `notes()`.
@@ -50,6 +52,7 @@ class DeviceSet {
 
   DeviceOptions options_;
   std::vector<Entry> entries_;
+  Interop* interop_ = nullptr;
   std::vector<SpaceKind> spaces_;
   bool unified_ = false;  ///< the chosen device's memory has host addresses
   bool fallbacks_opened_ = false;
