@@ -68,9 +68,22 @@ rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept {
   }
 }
 
-SessionUse::SessionUse(const rt_session* session) noexcept : is_null_(session == nullptr) {
-  if (!is_null_ && !session->in_use->exchange(true, std::memory_order_acquire))
-    in_use_ = session->in_use.get();
+SessionUse::SessionUse(const rt_session* session) noexcept {
+  if (session != nullptr)
+    enter(*session->in_use);
+  else
+    null_ = "the session is null";
+}
+
+SessionUse::SessionUse(const rt_memory* memory) noexcept {
+  if (memory != nullptr)
+    enter(*memory->in_use);
+  else
+    null_ = "the memory is null";
+}
+
+void SessionUse::enter(std::atomic<bool>& in_use) noexcept {
+  if (!in_use.exchange(true, std::memory_order_acquire)) in_use_ = &in_use;
 }
 
 SessionUse::~SessionUse() {
@@ -80,10 +93,10 @@ SessionUse::~SessionUse() {
 Status SessionUse::status() const {
   if (in_use_ != nullptr) return {};
   return invalid_argument(
-      is_null_ ? "the session is null"
-               : "session: expected one thread at a time, it is in use by another thread (or a "
-                 "session that shares its states is); create a session for each thread, or "
-                 "use a lock");
+      null_ != nullptr ? null_
+                       : "session: expected one thread at a time, it is in use by another thread (or a "
+                         "session that shares its states or device is); create a session for each thread, or "
+                         "use a lock");
 }
 
 Result<TensorInfo> info_of(const rt_tensor& tensor) {
@@ -96,6 +109,14 @@ Result<TensorInfo> info_of(const rt_tensor& tensor) {
   if (!info.shape.checked_elements())
     return invalid_argument("tensor: invalid dims ", info.shape, "; each must be 0 or more");
   return info;
+}
+
+Status check_memory_tensor(const rt_tensor& tensor, size_t bytes) {
+  if (tensor.data != nullptr)
+    return invalid_argument("tensor: data and memory are both set; a tensor is in one of them");
+  if (tensor.bytes > 0 && tensor.bytes < bytes)
+    return invalid_argument("tensor: expected at least ", bytes, " bytes, found ", tensor.bytes);
+  return {};
 }
 
 void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept {

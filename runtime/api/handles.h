@@ -30,6 +30,11 @@ struct rt_session {
   std::string features;
 };
 
+struct rt_memory {
+  std::shared_ptr<librt::DeviceMemory> memory;
+  std::shared_ptr<std::atomic<bool>> in_use;  ///< of the session that it was made for
+};
+
 struct rt_trainer {
   rt_session session;
   size_t loss = 0;
@@ -48,6 +53,7 @@ rt_status* out_of_memory() noexcept;
 class SessionUse {
  public:
   explicit SessionUse(const rt_session* session) noexcept;
+  explicit SessionUse(const rt_memory* memory) noexcept;
   ~SessionUse();
   SessionUse(const SessionUse&) = delete;
   SessionUse& operator=(const SessionUse&) = delete;
@@ -56,8 +62,9 @@ class SessionUse {
   Status status() const;
 
  private:
+  void enter(std::atomic<bool>& in_use) noexcept;
   std::atomic<bool>* in_use_ = nullptr;  ///< set by this call; null if it was set already
-  bool is_null_;
+  const char* null_ = nullptr;           ///< the error if the handle is null
 };
 
 /// Runs run(context) and catches everything.
@@ -68,11 +75,11 @@ template <class Function>
 rt_status* guarded(Function function) noexcept {
   return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
 }
-/// The same for a function that uses a session; an error if the session is null or in use.
-template <class Function>
-rt_status* guarded(const rt_session* session, Function function) noexcept {
+/// The same for a function that uses a session, or memory of one; an error if it is null or in use.
+template <class Handle, class Function>
+rt_status* guarded(const Handle* handle, Function function) noexcept {
   return guarded([&]() -> Status {
-    const SessionUse use(session);
+    const SessionUse use(handle);
     RT_TRY(use.status());
     return function();
   });
@@ -101,6 +108,8 @@ inline Status check(const rt_session* session) {
 
 /// Dims and dtype of a tensor given by the caller, checked.
 Result<TensorInfo> info_of(const rt_tensor& tensor);
+/// A tensor with memory: no host address besides, and room for `bytes` if it states a size.
+Status check_memory_tensor(const rt_tensor& tensor, size_t bytes);
 void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept;
 /// The strings refer to graph and value.
 rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept;

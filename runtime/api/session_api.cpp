@@ -36,15 +36,22 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .time_limit_ms = c.time_limit_ms,
                                 .cache_folder = string(c.cache_folder),
                                 .communicator = c.communicator,
+                                .cuda_stream = c.cuda_stream,
                                 .mapped = model->mapped};
-  rt_session* share = c.share_states_with;
+  const bool states = c.share_states_with != nullptr;
+  if (states && c.share_device_with != nullptr)
+    return librt::invalid_argument(
+        "share_device_with: share_states_with shares the device too; set one of them");
+  rt_session* share = states ? c.share_states_with : c.share_device_with;
   if (share == nullptr) {
     RT_ASSIGN(made.session, librt::Session::create(model->graph, options));
     return {};
   }
   const SessionUse use(share);
   RT_TRY(use.status());
-  RT_ASSIGN(made.session, librt::Session::create(model->graph, options, share->session.get()));
+  librt::Session* const other = share->session.get();
+  RT_ASSIGN(made.session, librt::Session::create(model->graph, options, states ? other : nullptr,
+                                                 states ? nullptr : other));
   made.in_use = share->in_use;
   return {};
 }
@@ -80,6 +87,14 @@ Status give_input(rt_session* session, size_t index, const rt_tensor* given, boo
   rt_tensor tensor;
   RT_TRY(librt::api::take_in(given, tensor, "rt_tensor"));
   RT_ASSIGN(const librt::TensorInfo info, librt::api::info_of(tensor));
+  if (tensor.memory != nullptr) {
+    if (!bind)
+      return librt::invalid_argument("input ", index,
+                                     ": rt_session_set_input copies from host memory; use "
+                                     "rt_session_bind_input for an rt_memory");
+    RT_TRY(librt::api::check_memory_tensor(tensor, info.bytes()));
+    return session->session->bind_input(index, info, tensor.memory->memory, tensor.offset);
+  }
   const librt::ConstTensorView view{tensor.data, info};
   return bind ? session->session->bind_input(index, view, tensor.bytes)
               : session->session->set_input(index, view, tensor.bytes);
@@ -102,6 +117,10 @@ rt_status* advance(rt_trainer* trainer, float* loss, Status (librt::Session::*fu
     RT_ASSIGN(const librt::TensorView view, session.output(trainer->loss));
     if (view.info.elements() != 1)
       return librt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
+    if (view.data == nullptr)
+      return librt::invalid_argument(
+          "output 'loss' is bound to device memory: pass NULL for the loss and read "
+          "the memory, or unbind it");
     __builtin_memcpy(loss, view.data, sizeof *loss);
     return {};
   });
@@ -161,7 +180,12 @@ rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_te
       return librt::invalid_argument("output '", graph[graph.outputs[index]].name, "': expected ",
                                      librt::name_of(graph[graph.outputs[index]].dtype), ", found ",
                                      rt_dtype_name(tensor.dtype));
-    return session->session->bind_output(index, tensor.data, tensor.bytes);
+    if (tensor.memory == nullptr) return session->session->bind_output(index, tensor.data, tensor.bytes);
+    RT_TRY(librt::api::check_memory_tensor(tensor, 0));
+    const librt::Session::MemoryPtr& memory = tensor.memory->memory;
+    const uint64_t rest = memory->bytes() - std::min<uint64_t>(tensor.offset, memory->bytes());
+    return session->session->bind_output(index, tensor.bytes > 0 ? tensor.bytes : rest, memory,
+                                         tensor.offset);
   });
 }
 
@@ -199,6 +223,11 @@ rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tenso
     RT_ASSIGN(const librt::TensorView view, session->session->output(index));
     rt_tensor out = RT_TENSOR_INIT;
     librt::api::fill(out, view.info, view.data);
+    const librt::Session::ResultPlace& place = session->session->output_place(index);
+    if (const auto memory = place.memory.lock(); memory != nullptr) {
+      out.memory = static_cast<rt_memory*>(memory->handle());
+      out.offset = place.offset;
+    }
     return librt::api::hand_out(out, tensor, "rt_tensor");
   });
 }

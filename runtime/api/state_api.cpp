@@ -83,6 +83,8 @@ rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tenso
       return librt::invalid_argument("rt_session_read_state: a pointer is null");
     rt_tensor given;
     RT_TRY(librt::api::take_in(tensor, given, "rt_tensor"));
+    if (given.memory != nullptr)
+      return librt::unsupported("state '", name, "': states are copied from and to host memory; set data");
     librt::StateStore& states = session->session->states();
     RT_ASSIGN(const size_t index, states.find(name));
     const librt::TensorInfo& info = states.state(index).info;
@@ -104,6 +106,8 @@ rt_status* rt_session_write_state(rt_session* session, const char* name, const r
       return librt::invalid_argument("rt_session_write_state: a pointer is null");
     rt_tensor given;
     RT_TRY(librt::api::take_in(tensor, given, "rt_tensor"));
+    if (given.memory != nullptr)
+      return librt::unsupported("state '", name, "': states are copied from and to host memory; set data");
     RT_ASSIGN(const librt::TensorInfo info, librt::api::info_of(given));
     librt::StateStore& states = session->session->states();
     RT_ASSIGN(const size_t index, states.find(name));

@@ -50,26 +50,39 @@ Status check_options(const SessionOptions& options) {
   return {};
 }
 
+/// Ok if a session with these options can run on the devices of another; `name` is the option that says so.
+Status check_same_device(const SessionOptions& options, const DeviceSet& devices, const char* name) {
+  const std::string& other = devices.entry(DeviceSet::kChosen).backend;
+  if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
+    return invalid_argument(name, ": the session runs on ", other, ", this one requests ", options.backend,
+                            "; both use one device");
+  if (!options.prefer.empty())
+    return invalid_argument(name, ": the session runs on ", other, ", so there is nothing to prefer, found '",
+                            options.prefer, "'");
+  if (asks_for_tf32(options) != devices.options().tf32)
+    return invalid_argument(name, ": the session's device was opened ",
+                            asks_for_tf32(options) ? "without" : "with",
+                            " precision 'tf32'; request the same in both");
+  if (options.cuda_stream != nullptr)
+    return invalid_argument("cuda_stream: ", name,
+                            " gives the session the stream of the other; leave it NULL");
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const ModelGraph>& model,
-                                                 const SessionOptions& options, Session* share) {
+                                                 const SessionOptions& options, Session* share,
+                                                 Session* device_of) {
   RT_TRY(check_options(options));
   RT_ASSIGN(const Graph* graph, find_entry(*model, options.entry));
-  if (share != nullptr) {
-    const std::string& other = share->devices().entry(DeviceSet::kChosen).backend;
-    if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
-      return invalid_argument("share_states_with: the session runs on ", other, ", this one requests ",
-                              options.backend, "; states live on one device");
-    if (!options.prefer.empty())
-      return invalid_argument("share_states_with: the session runs on ", other,
-                              ", so there is nothing to prefer, found '", options.prefer, "'");
-    if (asks_for_tf32(options) != share->devices().options().tf32)
-      return invalid_argument("share_states_with: the session's device was opened ",
-                              asks_for_tf32(options) ? "without" : "with",
-                              " precision 'tf32'; request the same in both");
-    auto session = create_on(share->shared_.devices, model, options, share);
-    if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
+  if (Session* other = share != nullptr ? share : device_of; other != nullptr) {
+    RT_TRY(check_same_device(options, other->devices(),
+                             share != nullptr ? "share_states_with" : "share_device_with"));
+    auto session = create_on(other->shared_.devices, model, options, share);
+    if (session.ok())
+      (*session)->device_reason_ = share != nullptr ? "the device of the session whose states are shared"
+                                                    : "the device of the session whose device is shared";
     return session;
   }
   DeviceOptions device_options{.device = options.device,
@@ -87,6 +100,12 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
   else if (!choice.device.empty())
     device_options.device = choice.device;
   RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, device_options));
+  if (options.cuda_stream != nullptr) {
+    if (devices->interop() == nullptr)
+      return unsupported("cuda_stream: the session runs on ", choice.backend,
+                         "; leave it NULL, or request the backend cuda");
+    RT_TRY(devices->interop()->use_stream(options.cuda_stream));
+  }
   auto session = create_on(devices, model, options);
   if (session.ok()) (*session)->device_reason_ = choice.reason;
   return session;
@@ -131,7 +150,10 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   session->input_views_.resize(graph.inputs.size());
   session->input_ranges_.resize(graph.inputs.size());
   session->output_ranges_.resize(graph.outputs.size());
-  for (Pending& run : session->pending_) run.outputs.resize(graph.outputs.size());
+  for (Pending& run : session->pending_) {
+    run.outputs.resize(graph.outputs.size());
+    run.inputs.resize(graph.inputs.size());
+  }
   if (needs_partition(graph)) {
     // Also what the host reads between the parts.
     RT_TRY(verify_data(model->checks.get(), graph, *shared.devices));
@@ -178,6 +200,7 @@ Status Session::set_input(size_t index, const ConstTensorView& tensor, size_t by
   if (size > 0) std::memmove(input.own.data(), tensor.data, size);
   input_views_[index] = {input.own.data(), tensor.info};
   input.bound = input.direct = false;
+  put(input.place, {}, false, index);
   return {};
 }
 
@@ -190,6 +213,7 @@ Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t b
   input_views_[index] = {tensor.data != nullptr ? tensor.data : input.own.data(), tensor.info};
   input.bound = true;
   input.direct = direct;
+  put(input.place, {}, false, index);
   return {};
 }
 
@@ -198,6 +222,7 @@ Status Session::bind_output(size_t index, void* data, size_t bytes) {
   Output& output = outputs_[index];
   output.bound = data;
   output.bound_bytes = data != nullptr ? bytes : 0;
+  put(output.place, {}, true, index);
   return {};
 }
 
@@ -233,7 +258,7 @@ Status Session::reserve_outputs() {
   // They may hold outputs that settle() brought to the host.
   if (whole_ == nullptr || pending_count_ > 0) return {};
   for (size_t k = 0; k < outputs_.size(); ++k)
-    if (outputs_[k].bound == nullptr) RT_TRY(reserve_output(k, 0));
+    if (outputs_[k].bound == nullptr && outputs_[k].place.memory == nullptr) RT_TRY(reserve_output(k, 0));
   return {};
 }
 
@@ -277,25 +302,36 @@ Status Session::prepare_for(std::span<const TensorInfo> shapes) {
 Status Session::plan_now() {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    if (input_views_[i].data == nullptr)
+    if (input_views_[i].data == nullptr && inputs_[i].place.memory == nullptr)
       append(missing, missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'");
   if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
   return plan_for(input_views_);
 }
 
-void Session::collect_inputs() {
+Status Session::collect_inputs() {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Input& input = inputs_[i];
+    Input& input = inputs_[i];
     const size_t bytes = input_views_[i].info.bytes();
+    if (is_external(input.place)) {
+      // Steps that other devices run read it on the host.
+      input_ranges_[i] = {nullptr, bytes};
+      if (bytes == 0 || !whole_->reads_on_host(i)) continue;
+      RT_TRY(shared_.reserve(input.own, bytes));
+      RT_TRY(input.place.block->download(input.place.offset, {input.own.data(), bytes}));
+      input_ranges_[i].data = input.own.data();
+      continue;
+    }
     const bool copy = input.bound && !input.direct && bytes > 0;
     if (copy) std::memcpy(input.own.data(), input_views_[i].data, bytes);
     input_ranges_[i] = {copy ? input.own.data() : const_cast<void*>(input_views_[i].data), bytes};
   }
+  return {};
 }
 
 Status Session::check_capacity(size_t index, const TensorInfo& info) const {
   const Output& output = outputs_[index];
-  if (output.bound == nullptr || output.bound_bytes >= info.bytes()) return {};
+  const bool bound = output.bound != nullptr || output.place.memory != nullptr;
+  if (!bound || output.bound_bytes >= info.bytes()) return {};
   return invalid_argument("output '", (*graph_)[graph_->outputs[index]].name, "': ", info, " takes ",
                           info.bytes(), " bytes, the bound memory has ", output.bound_bytes);
 }
@@ -306,8 +342,12 @@ Status Session::collect_outputs(size_t run_slot, bool directly) {
     Output& output = outputs_[k];
     const PlanValue& value = whole_->output(k);
     RT_TRY(check_capacity(k, value.info));
+    if (is_external(output.place) && whole_->makes_on_device(k)) {
+      output_ranges_[k] = {};
+      continue;
+    }
     const bool in_place =
-        directly && output.bound != nullptr && is_aligned(output.bound, devices().alignment());
+        writes_directly(output, directly) && is_aligned(output.bound, devices().alignment());
     if (!in_place) RT_TRY(reserve_output(k, run_slot));
     output_ranges_[k] = {in_place ? output.bound : output.own[run_slot].data(), value.bytes};
   }
@@ -318,12 +358,22 @@ Status Session::collect_outputs(size_t run_slot, bool directly) {
 Status Session::deliver_outputs(size_t run_slot, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
-    const bool to_bound = directly && output.bound != nullptr;
+    output.result_place = {output.place.memory, output.place.offset};
+    const bool external = is_external(output.place);
+    if (external && whole_->makes_on_device(k)) {
+      output.result = {nullptr, whole_->output(k).info};
+      continue;
+    }
+    const bool to_bound = writes_directly(output, directly);
     // The device's memory can be used until the next run.
-    const bool borrow = directly && output.bound == nullptr;
+    const bool borrow = directly && output.bound == nullptr && !external;
     void* target = to_bound ? output.bound : output.own[run_slot].data();
     RT_ASSIGN(void* const data, whole_->deliver(k, output_ranges_, target, borrow));
     output.result = {data, whole_->output(k).info};
+    if (!external) continue;
+    const size_t bytes = output.result.info.bytes();
+    RT_TRY(output.place.block->upload(output.place.offset, {static_cast<std::byte*>(data), bytes}));
+    output.result.data = nullptr;
   }
   return {};
 }
@@ -333,7 +383,8 @@ Status Session::run_in_pieces(bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const ConstTensorView& made = partitioned_->outputs()[k];
     RT_TRY(check_capacity(k, made.info));
-    void* const target = directly ? outputs_[k].bound : nullptr;
+    outputs_[k].result_place = {outputs_[k].place.memory, outputs_[k].place.offset};
+    void* const target = writes_directly(outputs_[k], directly) ? outputs_[k].bound : nullptr;
     outputs_[k].result = {target != nullptr ? target : const_cast<void*>(made.data), made.info};
     if (target != nullptr && made.info.bytes() > 0) std::memcpy(target, made.data, made.info.bytes());
   }
@@ -344,7 +395,7 @@ Status Session::run_in_pieces(bool directly) {
 /// untouched.
 Status Session::run_now(size_t run_slot, bool directly) {
   if (partitioned_ != nullptr) return run_in_pieces(directly);
-  collect_inputs();
+  RT_TRY(collect_inputs());
   RT_TRY(collect_outputs(run_slot, directly));
   RT_TRY(whole_->run(input_ranges_, output_ranges_));
   return deliver_outputs(run_slot, directly);
@@ -354,6 +405,7 @@ Status Session::run() {
   if (pending_count_ > 0)
     return invalid_argument("run: ", pending_count_, " submitted run", pending_count_ > 1 ? "s are" : " is",
                             " in flight; wait for ", pending_count_ > 1 ? "them" : "it", " first");
+  RT_TRY(check_places());
   return within_limits(options_.time_limit_ms, [&]() -> Status {
     RT_TRY(plan_now());
     ran_ = false;
@@ -366,6 +418,7 @@ Status Session::run() {
 Status Session::submit() {
   if (pending_count_ == pending_.size())
     return invalid_argument("submit: ", pending_count_, " runs are in flight; wait for the first of them");
+  RT_TRY(check_places());
   return within_limits(options_.time_limit_ms, [&] { return submit_now(); });
 }
 
@@ -380,10 +433,12 @@ Status Session::submit_now() {
     RT_TRY(run_now(run_slot, false));
   } else {
     for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(check_capacity(k, whole_->output(k).info));
-    collect_inputs();
+    RT_TRY(collect_inputs());
     RT_TRY(whole_->submit(run_slot, input_ranges_));
   }
-  for (size_t k = 0; k < outputs_.size(); ++k) run.outputs[k] = {outputs_[k].bound, outputs_[k].result};
+  for (size_t k = 0; k < outputs_.size(); ++k)
+    run.outputs[k] = {outputs_[k].bound, outputs_[k].place, outputs_[k].result};
+  for (size_t i = 0; i < inputs_.size(); ++i) run.inputs[i] = inputs_[i].place.memory;
   ++pending_count_;
   return {};
 }
@@ -396,6 +451,11 @@ Status Session::bring_to_host(size_t run_slot, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const PlanValue& value = whole_->output(k);
     AlignedBytes& own = outputs_[k].own[run_slot];
+    const Place& place = run.outputs[k].place;
+    if (is_external(place) && whole_->makes_on_device(k)) {
+      run.outputs[k].made = {nullptr, value.info};
+      continue;
+    }
     void* target = directly ? run.outputs[k].bound : nullptr;
     if (target == nullptr) {
       RT_TRY(reserve_output(k, run_slot));
@@ -403,6 +463,9 @@ Status Session::bring_to_host(size_t run_slot, bool directly) {
     }
     RT_TRY(whole_->receive(run_slot, k, target));
     run.outputs[k].made = {target, value.info};
+    if (!is_external(place)) continue;
+    RT_TRY(place.block->upload(place.offset, {static_cast<std::byte*>(target), value.bytes}));
+    run.outputs[k].made.data = nullptr;
   }
   return {};
 }
@@ -422,7 +485,13 @@ Status Session::wait() {
   --pending_count_;
   ran_ = false;
   profile_collected_ = false;
-  RT_TRY(run.on_host ? std::move(run.status) : bring_to_host(run_slot, true));
+  Status status = run.on_host ? std::move(run.status) : bring_to_host(run_slot, true);
+  for (MemoryPtr& memory : run.inputs) memory.reset();
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const Place place = std::exchange(run.outputs[k].place, Place{});
+    outputs_[k].result_place = {place.memory, place.offset};
+  }
+  RT_TRY(std::move(status));
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Pending::Output& output = run.outputs[k];
     outputs_[k].result = output.made;

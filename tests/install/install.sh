@@ -95,6 +95,7 @@ expect 2 'missing.rt' classify missing.rt "$digit"
 expect 2 'not a binary 8-bit PGM' classify "$digits" "$digits"
 expect 2 "unknown backend 'nothing'" classify "$digits" "$digit" nothing
 expect 0 '8 of 8 asynchronous runs equal the synchronous ones' async "$digits"
+expect 0 '10 scores in memory of cpu equal those of the host' device "$digits" cpu
 expect 0 'output fc3_1: f32 [-1 batch, 10]' memory "$digits"
 expect 2 'invalid model: ' memory "$digit"
 expect 2 'no entry train_step' finetune "$digits" "$work/none.ckpt"

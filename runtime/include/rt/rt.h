@@ -88,7 +88,11 @@ RT_API size_t rt_dtype_size(rt_dtype dtype);
 /** Name of an element type: "f32", "i64", "bool"; "" if dtype is not a valid rt_dtype. */
 RT_API const char* rt_dtype_name(rt_dtype dtype);
 
-/** A dense tensor in host memory. Does not own data. data may be NULL only if the tensor has no elements. */
+/** A range of memory that a device uses in place: see rt_memory_create. */
+typedef struct rt_memory rt_memory;
+
+/** A dense tensor in host memory (data), or in memory of a device (memory). Owns neither. data may be NULL
+ * only if the tensor has no elements, or is in memory of a device. */
 typedef struct rt_tensor {
   size_t struct_size;        /**< sizeof of this struct */
   rt_dtype dtype;            /**< element type */
@@ -96,6 +100,8 @@ typedef struct rt_tensor {
   int64_t dims[RT_MAX_RANK]; /**< extents, the first `rank` are used */
   void* data;                /**< elements, dense and row-major */
   size_t bytes;              /**< size of data: at least elements x element size */
+  rt_memory* memory;         /**< where the elements are instead of data, for rt_session_bind_*; else NULL */
+  uint64_t offset;           /**< of the first element in memory, in bytes; bytes 0 then is the rest of it */
 } rt_tensor;
 
 /** Declaration of an input, output or state in the model. */
@@ -111,7 +117,7 @@ typedef struct rt_tensor_spec {
 
 /** Initial value of an rt_tensor: struct_size is set, all else is zero. */
 #define RT_TENSOR_INIT \
-  { sizeof(rt_tensor), RT_F32, 0, {0}, NULL, 0 }
+  { sizeof(rt_tensor), RT_F32, 0, {0}, NULL, 0, NULL, 0 }
 /** Initial value of an rt_tensor_spec. */
 #define RT_TENSOR_SPEC_INIT                                 \
   {                                                         \
@@ -333,13 +339,19 @@ typedef struct rt_session_options {
    * kernel by kernel instead of a graph, Vulkan records a new command buffer (and runs are then synchronous).
    * Slower. RT_UNSUPPORTED on devices that replay nothing. */
   int32_t no_replay;
+  /** A cudaStream_t of the session's device, which must outlive the session: its work is enqueued there.
+   * NULL: a stream of its own. With a device other than CUDA it is RT_UNSUPPORTED. */
+  void* cuda_stream;
+  /** Use the device that this session has opened, and its stream: then both can use the same rt_memory, also
+   * with Vulkan, and are used by one thread at a time. Models may differ. */
+  rt_session* share_device_with;
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT                                                                            \
   {                                                                                                        \
     sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        NULL, 0                                                                                            \
+        NULL, 0, NULL, NULL                                                                                \
   }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the
@@ -366,11 +378,12 @@ RT_API rt_status* rt_session_find_output(const rt_session* session, const char* 
  * builds a plan (or reuses the plan of an earlier run with these shapes). */
 RT_API rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor);
 /** Uses the caller's memory until the input is bound or set again: read at every run, in place if the device
- * has host_memory (and the memory is aligned to 64 bytes), else copied to the device at each run. */
+ * has host_memory (and the memory is aligned to 64 bytes), else copied to the device at each run. A tensor
+ * with `memory` is read in place by the device: see rt_memory_create. */
 RT_API rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor);
 /** Every run writes this output to the caller's memory, in place under the same conditions. tensor->bytes
  * must suffice for the output's size at each run, dtype must match the output's; rank and dims are ignored.
- * NULL unbinds. */
+ * A tensor with `memory` is written in place by the device: see rt_memory_create. NULL unbinds. */
 RT_API rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* tensor);
 
 /** Optional: plans and allocates now, for the shapes of the inputs, or for `shapes` (one per input, data
@@ -409,8 +422,127 @@ RT_API void rt_session_cancel(rt_session* session);
 /** Withdraws a request of rt_session_cancel that has not stopped anything yet. */
 RT_API void rt_session_uncancel(rt_session* session);
 /** Output `index` after a run, or after rt_session_wait. data is valid, and may be modified, until the next
- * run, submit, prepare or free of this session. */
+ * run, submit, prepare or free of this session. If the output is bound to memory of a device, data is NULL
+ * (unless the host addresses it), memory and offset are those of the binding; memory is NULL, too, if it has
+ * been freed since. */
 RT_API rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor);
+
+/** @} */
+
+/* --- memory of devices -------------------------------------------------------------------------------- */
+/** @defgroup c_memory Memory of devices
+ * Inputs and outputs that stay on a device, between sessions or between librt and other code of the
+ * application. @{ */
+
+/** Where an rt_memory comes from. */
+typedef enum rt_memory_kind {
+  RT_MEMORY_DEVICE = 0,    /**< made by librt */
+  RT_MEMORY_HOST = 1,      /**< host memory of the caller: pointer. CPU; Vulkan where the driver imports it */
+  RT_MEMORY_CUDA = 2,      /**< a CUDA pointer to memory of the session's device: pointer */
+  RT_MEMORY_VULKAN_FD = 3, /**< exported by another VkDevice of the same driver and GPU, as an opaque fd */
+  RT_MEMORY_VULKAN_BUFFER = 4 /**< a VkBuffer of the session's VkDevice (rt_session_native): vk_buffer */
+} rt_memory_kind;
+
+/** Options of rt_memory_create. */
+typedef struct rt_memory_options {
+  size_t struct_size;  /**< sizeof of this struct */
+  rt_memory_kind kind; /**< where the memory comes from */
+  int32_t read_only;   /**< 1: may be bound to inputs only */
+  size_t bytes;        /**< size. Vulkan: a multiple of 16, unless librt makes it */
+  void* pointer;       /**< RT_MEMORY_HOST, RT_MEMORY_CUDA: its first byte */
+  /** RT_MEMORY_VULKAN_BUFFER: the handle. Usage storage buffer, uniform texel buffer, transfer source and
+   * destination; as large as `bytes`. */
+  uint64_t vk_buffer;
+  uint64_t offset;           /**< RT_MEMORY_VULKAN_FD: of the first byte in the allocation */
+  uint64_t allocation_bytes; /**< RT_MEMORY_VULKAN_FD: VkMemoryAllocateInfo::allocationSize of the exporter */
+  uint32_t memory_type; /**< RT_MEMORY_VULKAN_FD: VkMemoryAllocateInfo::memoryTypeIndex of the exporter */
+  int32_t fd;           /**< RT_MEMORY_VULKAN_FD: the descriptor, which stays the caller's */
+  int32_t exportable;   /**< RT_MEMORY_DEVICE: 1: rt_memory_export_fd can be called */
+  /** Called once when librt does not use the memory any more: after rt_memory_free, and once no session has
+   * it bound and no run is in flight with it. By any thread. NULL: nothing is called. */
+  void (*release)(void* user);
+  void* user; /**< passed to release */
+} rt_memory_options;
+
+/** Initial value of an rt_memory_options: RT_MEMORY_DEVICE, all else is zero. */
+#define RT_MEMORY_OPTIONS_INIT \
+  { sizeof(rt_memory_options), RT_MEMORY_DEVICE, 0, 0, NULL, 0, 0, 0, 0, -1, 0, NULL, NULL }
+
+/** Makes memory that the session's device uses in place, or takes the caller's. The caller's must stay
+ * allocated until `release` is called.
+ *
+ * Tensors with this memory can be bound to inputs and outputs (rt_session_bind_input, rt_session_bind_output)
+ * of the session, of sessions that share its device (rt_session_options.share_device_with), of other sessions
+ * on the same CUDA GPU, and, if the host addresses it, of sessions on the CPU. Addresses must be multiples of
+ * 64 bytes, 256 with CUDA, of what the device asks with Vulkan (at most 256). The range of an output must not
+ * overlap those of other outputs or of inputs. An input whose values determine shapes, and entries whose
+ * shapes depend on data, need host memory.
+ *
+ * A run reads and writes the memory between its start and its end: after rt_session_run it is complete, after
+ * rt_session_submit at the rt_session_wait, or on the device in the order of its stream or queue. A binding
+ * with another address is recorded once; the last four of each part of a plan are kept, so buffers can take
+ * turns. Does not count in memory_limit. */
+RT_API rt_status* rt_memory_create(rt_session* session, const rt_memory_options* options, rt_memory** memory);
+/** Frees the handle; NULL is allowed. Runs with the memory are errors from now on, until other memory is
+ * bound; a run in flight completes. The session may be freed before or after. */
+RT_API void rt_memory_free(rt_memory* memory);
+/** Size in bytes: at least as requested; 0 for NULL. */
+RT_API size_t rt_memory_bytes(const rt_memory* memory);
+/** The CUDA pointer, or the host address where there is one; else NULL. */
+RT_API void* rt_memory_pointer(const rt_memory* memory);
+/** Copies from host memory, after all work of the session that was submitted before. */
+RT_API rt_status* rt_memory_write(rt_memory* memory, uint64_t offset, const void* data, size_t bytes);
+/** Copies to host memory, after all work of the session that was submitted before. */
+RT_API rt_status* rt_memory_read(rt_memory* memory, uint64_t offset, void* data, size_t bytes);
+/** An opaque file descriptor for VkImportMemoryFdInfoKHR, which the caller closes or gives to Vulkan, with
+ * the size and the type of the allocation, whose first byte is the memory's. Memory made with `exportable`.
+ */
+RT_API rt_status* rt_memory_export_fd(rt_memory* memory, int* fd, uint64_t* allocation_bytes,
+                                      uint32_t* memory_type);
+
+/** What work on a device can wait for. */
+typedef enum rt_sync_kind {
+  RT_CUDA_EVENT = 0,     /**< a cudaEvent_t of the session's device */
+  RT_VULKAN_TIMELINE = 1 /**< a timeline VkSemaphore of the session's VkDevice, at a value */
+} rt_sync_kind;
+
+/** An event, or a point of a timeline. */
+typedef struct rt_sync {
+  size_t struct_size; /**< sizeof of this struct */
+  rt_sync_kind kind;  /**< what handle is */
+  uint64_t handle;    /**< (uint64_t)(uintptr_t) of the cudaEvent_t or VkSemaphore */
+  uint64_t value;     /**< of the timeline */
+} rt_sync;
+
+/** Initial value of an rt_sync. */
+#define RT_SYNC_INIT \
+  { sizeof(rt_sync), RT_CUDA_EVENT, 0, 0 }
+
+/** The device starts work that is submitted from now on when the point has been reached. The call does not
+ * wait. Sessions on the CPU: RT_UNSUPPORTED. */
+RT_API rt_status* rt_session_wait_for(rt_session* session, const rt_sync* point);
+/** The device reaches the point when all work that was submitted until now is complete. The call does not
+ * wait. */
+RT_API rt_status* rt_session_signal(rt_session* session, const rt_sync* point);
+
+/** Handles of the session's device for other code that uses it; they live as long as the session. */
+typedef struct rt_native_handles {
+  size_t struct_size;       /**< sizeof of this struct */
+  int32_t cuda_device;      /**< the CUDA ordinal; -1 without CUDA */
+  uint32_t vk_queue_family; /**< of vk_queue */
+  void* cuda_stream;        /**< the cudaStream_t that the session's work is enqueued on */
+  void* vk_instance;        /**< the VkInstance; NULL without Vulkan */
+  void* vk_physical_device; /**< the VkPhysicalDevice */
+  void* vk_device;          /**< the VkDevice, with timeline semaphores where the driver has them */
+  void* vk_queue;           /**< the VkQueue: submit to it while no function of rt.h works on the session */
+} rt_native_handles;
+
+/** Initial value of an rt_native_handles. */
+#define RT_NATIVE_HANDLES_INIT \
+  { sizeof(rt_native_handles), -1, 0, NULL, NULL, NULL, NULL, NULL }
+
+/** The handles of the session's device; all NULL on the CPU. */
+RT_API rt_status* rt_session_native(rt_session* session, rt_native_handles* handles);
 
 /** @} */
 

@@ -162,7 +162,8 @@ constexpr DType dtype_of() noexcept {
   }
 }
 
-/// A dense tensor in host memory that owns its bytes (aligned to 64) or borrows them. Move-only.
+/// A dense tensor in host memory that owns its bytes (aligned to 64) or borrows them, or in memory of a
+/// device, which it borrows (Memory::tensor()). Move-only.
 class Tensor {
  public:
   /// An f32 scalar without memory.
@@ -209,7 +210,18 @@ class Tensor {
     tensor.c_ = c;
     return tensor;
   }
-  /// A copy that owns its memory.
+  /// Refers to memory of a device from `offset` on: for Session::bind_input() and bind_output().
+  static Tensor on_device(DType dtype, std::span<const int64_t> dims, rt_memory* memory,
+                          uint64_t offset = 0) {
+    Tensor tensor = borrow(dtype, dims, nullptr);
+    tensor.c_.memory = memory;
+    tensor.c_.offset = offset;
+    return tensor;
+  }
+  /// Whether the elements are in memory of a device: then data() is null, unless the host addresses it.
+  bool is_on_device() const noexcept { return c_.memory != nullptr; }
+  /// A copy that owns its memory. Of a tensor in memory of a device only where the host addresses it, else
+  /// zeros: Memory::read() copies from a device, and can fail.
   Tensor clone() const {
     Tensor copy(dtype(), dims());
     if (c_.bytes > 0 && c_.data != nullptr) std::memcpy(copy.c_.data, c_.data, copy.c_.bytes);
@@ -232,14 +244,14 @@ class Tensor {
   void* data() noexcept { return c_.data; }
   /// The elements, dense and row-major.
   const void* data() const noexcept { return c_.data; }
-  /// The elements as T; empty if sizeof(T) differs from the dtype's element size.
+  /// The elements as T; empty if sizeof(T) differs from the dtype's element size, or data() is null.
   template <class T>
   std::span<T> values() noexcept {
-    return sizeof(T) == size_of(dtype())
+    return sizeof(T) == size_of(dtype()) && c_.data != nullptr
                ? std::span<T>(static_cast<T*>(c_.data), static_cast<size_t>(elements()))
                : std::span<T>();
   }
-  /// The elements as T; empty if sizeof(T) differs from the dtype's element size.
+  /// The elements as T; empty if sizeof(T) differs from the dtype's element size, or data() is null.
   template <class T>
   std::span<const T> values() const noexcept {
     return const_cast<Tensor*>(this)->values<const T>();
@@ -466,7 +478,9 @@ struct SessionOptions {
   uint64_t time_limit_ms = 0;                     ///< of a run, on the host; 0: none
   /// What "auto" minimizes: "latency" (empty), "throughput", "energy".
   std::string prefer = {};
-  bool no_replay = false;  ///< a GPU's work is launched anew in each run, see rt.h
+  bool no_replay = false;                      ///< a GPU's work is launched anew in each run, see rt.h
+  void* cuda_stream = nullptr;                 ///< a cudaStream_t that outlives the session
+  const Session* share_device_with = nullptr;  ///< uses its device and stream; used by one thread at a time
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -506,12 +520,13 @@ class Session {
     auto index = find_input(name);
     return index ? set_input(*index, tensor) : index.status();
   }
-  /// Uses the tensor's memory at each run: it must stay alive until the input is bound or set again.
+  /// Uses the tensor's memory at each run: it must stay alive until the input is bound or set again. Memory
+  /// of a device is read in place.
   Status bind_input(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_bind_input(handle(), index, &tensor.handle()));
   }
   /// Each run writes the output to the tensor's memory: it must stay alive until the output is bound again or
-  /// unbound.
+  /// unbound. Memory of a device is written in place.
   Status bind_output(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_bind_output(handle(), index, &tensor.handle()));
   }
@@ -544,6 +559,18 @@ class Session {
     auto index = find_output(name);
     if (!index) return index.status();
     return output(*index);
+  }
+
+  /// Work that is submitted from now on starts on the device when the point is reached: see
+  /// rt_session_wait_for.
+  Status wait_for(const rt_sync& point) { return Status::take(rt_session_wait_for(handle(), &point)); }
+  /// The device reaches the point when all work submitted until now is complete.
+  Status signal(const rt_sync& point) { return Status::take(rt_session_signal(handle(), &point)); }
+  /// The handles of the device for other code that uses it.
+  rt_native_handles native() const {
+    rt_native_handles handles = RT_NATIVE_HANDLES_INIT;
+    rt_status_free(rt_session_native(handle(), &handles));
+    return handles;
   }
 
   /// A copy of a state.
@@ -656,6 +683,9 @@ class Session {
     c.no_replay = options.no_replay;
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;
+    c.cuda_stream = options.cuda_stream;
+    c.share_device_with =
+        options.share_device_with != nullptr ? options.share_device_with->handle() : nullptr;
     return c;
   }
 

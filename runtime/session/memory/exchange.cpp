@@ -15,22 +15,27 @@ Status Exchange::record(Device& device, size_t alignment, Slab& working_memory, 
                         std::span<const Range> outputs) {
   forget_recording();
   device_ = &device;
-  if (slab_ == nullptr) {
-    RT_ASSIGN(slab_, device.allocate_exchange(bytes_of(inputs, outputs, alignment)));
+  if (const size_t bytes = bytes_of(inputs, outputs, alignment); slab_ == nullptr || slab_->size() < bytes) {
+    slab_.reset();
+    RT_ASSIGN(slab_, device.allocate_exchange(bytes));
   }
   enum : uint32_t { kExchange, kWorking };
-  Slab* const slots[] = {slab_.get(), &working_memory};
+  std::vector<Slab*> slots{slab_.get(), &working_memory};
+  for (const auto ranges : {inputs, outputs})
+    for (const Range& range : ranges)
+      if (range.slab != nullptr) slots.push_back(range.slab);
+  uint32_t other = kWorking;  // the slot of the last range that is elsewhere
   size_t offset = 0;
   const auto record_copies = [&](std::span<const Range> ranges, std::vector<Range>& own,
                                  bool in) -> Result<CommandListPtr> {
     RT_ASSIGN(CommandListPtr commands, device.begin({.slots = slots}));
     own.clear();
     for (const Range& range : ranges) {
-      own.push_back({offset, range.bytes});
+      own.push_back({offset, range.bytes, nullptr});
       offset += round_up(range.bytes, alignment);
       if (range.bytes == 0) continue;
       const BufferRef outside{kExchange, own.back().offset, range.bytes},
-          inside{kWorking, range.offset, range.bytes};
+          inside{range.slab != nullptr ? ++other : kWorking, range.offset, range.bytes};
       RT_TRY(commands->copy(in ? inside : outside, in ? outside : inside));
     }
     RT_TRY(commands->finish());

@@ -14,14 +14,15 @@ namespace librt {
 
 class Exchange {
  public:
-  /// A byte range of a plan's working memory.
+  /// A byte range of a plan's working memory, or of another slab.
   struct Range {
     size_t offset = 0, bytes = 0;
+    Slab* slab = nullptr;
   };
   /// Bytes of exchange memory for these ranges.
   static size_t bytes_of(std::span<const Range> inputs, std::span<const Range> outputs, size_t alignment);
 
-  /// Allocates, except memory kept from an earlier call with the same ranges, and records the copies.
+  /// Allocates, unless memory kept from an earlier call suffices, and records the copies.
   Status record(Device& device, size_t alignment, Slab& working_memory, std::span<const Range> inputs,
                 std::span<const Range> outputs);
   bool is_recorded() const noexcept { return put_ != nullptr; }

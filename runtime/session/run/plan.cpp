@@ -2,48 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "runtime/session/run/clock.h"
+#include "runtime/session/run/slot_table.h"
 
 namespace librt {
-
-/// Assigns slots to the blocks and host ranges that one command list refers to.
-class Plan::SlotTable {
- public:
-  SlotTable(Device& device, Stage& stage) : device_(device), stage_(stage) {}
-
-  Result<uint32_t> slot(Block& block) {
-    uint32_t& number = known(&block, 0);
-    if (number == kNone) {
-      RT_ASSIGN(Slab * slab, block.on(device_));
-      number = add(slab);
-    }
-    return number;
-  }
-  uint32_t slot(bool output, uint32_t index) {
-    uint32_t& number = known(nullptr, 2 * uint64_t{index} + output);
-    if (number == kNone) {
-      number = add(nullptr);
-      stage_.bindings.push_back({.slot = number, .output = output, .index = index});
-    }
-    return number;
-  }
-
- private:
-  /// kNone: it has no slot yet.
-  [[gnu::noinline]] uint32_t& known(const void* block, uint64_t binding) {
-    return slots_.try_emplace({block, binding}, kNone).first->second;
-  }
-  uint32_t add(Slab* slab) {
-    stage_.slots.push_back(slab);
-    return static_cast<uint32_t>(stage_.slots.size() - 1);
-  }
-
-  Device& device_;
-  Stage& stage_;
-  std::map<std::pair<const void*, uint64_t>, uint32_t> slots_;  ///< by block, or by number of a binding
-};
 
 void Plan::book(PlanContext& context) {
   packed_is_own_.assign(program_->steps.size(), false);
@@ -103,6 +66,12 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
   MemoryLocation location;
   if (value.bytes == 0) {
     location = {context.arenas[context.devices.entry(device).space].get(), 0};
+  } else if (const External external = external_of(context, root_of(*program_, id));
+             external.block != nullptr) {
+    if (external.bytes < value.bytes)
+      return invalid_argument("'", value.name, "': ", value.info, " takes ", value.bytes,
+                              " bytes, the bound memory has ", external.bytes);
+    location = {external.block, external.offset};
   } else if (root.source == ValueSource::Constant) {
     Device& reader = context.devices.device(device);
     location =
@@ -127,16 +96,13 @@ bool Plan::records_anew(const PlanContext& context, uint32_t device) noexcept {
   return !context.replay && context.devices.entry(device).device->info().replays == Replays::CommandBuffer;
 }
 
-Status Plan::record_stage(PlanContext& context, Stage& stage) {
-  stage.commands.reset();
-  stage.slots.clear();
-  stage.bindings.clear();
+Status Plan::record_stage(PlanContext& context, const Stage& stage, Recording& recording) const {
   struct Bound {
     std::vector<BufferRef> inputs, outputs;
     BufferRef scratch, packed;
   };
   Device& device = context.devices.device(stage.device);
-  SlotTable slots(device, stage);
+  SlotTable slots(device, recording);
   std::vector<Bound> bound(stage.last - stage.first);
   for (uint32_t s = stage.first; s < stage.last; ++s) {
     const Step& step = program_->steps[s];
@@ -167,8 +133,8 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
   std::vector<const char*> names(context.profile ? stage.last - stage.first : 0);
   for (size_t i = 0; i < names.size(); ++i) names[i] = program_->steps[stage.first + i].name.c_str();
   RT_ASSIGN(
-      stage.commands,
-      device.begin({.slots = stage.slots,
+      recording.commands,
+      device.begin({.slots = recording.slots,
                     .spans = stage.last - stage.first,
                     .profile = context.profile,
                     .replay = context.replay,
@@ -178,14 +144,14 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
   for (uint32_t s = stage.first; s < stage.last; ++s) {
     const Step& step = program_->steps[s];
     const Bound& refs = bound[s - stage.first];
-    RT_TRY(stage.commands->mark(s - stage.first));
-    Status status =
-        step.kernel == nullptr
-            ? stage.commands->copy(refs.outputs[0], refs.inputs[0])
-            : step.kernel->record(*stage.commands, {refs.inputs, refs.outputs, refs.scratch, refs.packed});
+    RT_TRY(recording.commands->mark(s - stage.first));
+    Status status = step.kernel == nullptr
+                        ? recording.commands->copy(refs.outputs[0], refs.inputs[0])
+                        : step.kernel->record(*recording.commands,
+                                              {refs.inputs, refs.outputs, refs.scratch, refs.packed});
     if (!status.ok()) return std::move(status).in("recording '", step.name, "'");
   }
-  return stage.commands->finish();
+  return recording.commands->finish();
 }
 
 void Plan::forget_recording() noexcept {
@@ -209,19 +175,28 @@ void Plan::find_first_state_step() noexcept {
 Status Plan::record(PlanContext& context) {
   forget_recording();
   find_first_state_step();
+  output_roots_.clear();
+  for (const Ref output : program_->outputs) output_roots_.push_back(root_of(*program_, output));
   const auto count = static_cast<uint32_t>(program_->steps.size());
   for (uint32_t s = 0; s < count;) {
     const Step& step = program_->steps[s];
-    Stage stage{
-        .transfer = step.kind == StepKind::Transfer, .device = step.device, .first = s, .last = s + 1};
-    while (!stage.transfer && stage.last < count && program_->steps[stage.last].kind != StepKind::Transfer &&
+    const bool transfer = step.kind == StepKind::Transfer;
+    Stage stage{.kind = transfer ? Stage::Kind::Transfer : Stage::Kind::Steps,
+                .device = step.device,
+                .first = s,
+                .last = s + 1};
+    while (!transfer && stage.last < count && program_->steps[stage.last].kind != StepKind::Transfer &&
            program_->steps[stage.last].device == step.device)
       ++stage.last;
     s = stage.last;
-    if (!stage.transfer) RT_TRY(record_stage(context, stage));
+    if (!transfer) find_ports(context, stage);
     stages_.push_back(std::move(stage));
   }
+  stages_.push_back({.kind = Stage::Kind::Copies, .first = count, .last = count});
+  find_ports(context, stages_.back());
+  if (stages_.back().ports.empty()) stages_.pop_back();
   if (context.profile && nanoseconds_.size() != count) nanoseconds_.assign(count, 0);
+  RT_TRY(select_recordings(context));
   recorded_ = true;
   return {};
 }
@@ -232,6 +207,9 @@ Status Plan::transfer(PlanContext& context, const Step& step, std::span<const Ho
   const PlanValue& source = program_->values[root_of(*program_, step.inputs[0])];
   const PlanValue& target = program_->values[step.outputs[0]];
   const auto location = [&](const PlanValue& value) -> MemoryLocation {
+    const auto root = static_cast<Ref>(&value - program_->values.data());
+    if (const External external = external_of(context, root); external.block != nullptr)
+      return {external.block, external.offset};
     const Storage& storage = program_->storages[value.storage];
     if (storage.pin == Storage::Pin::State)
       return {context.states.block(), context.states.offset(storage.index)};
@@ -255,34 +233,42 @@ Status Plan::transfer(PlanContext& context, const Step& step, std::span<const Ho
 
 Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
                  std::span<const HostRange> output_ranges) {
+  RT_TRY(select_recordings(context));
   const ProfileClock::time_point began = context.profile ? ProfileClock::now() : ProfileClock::time_point();
   for (const Ref input : program_->inputs_used) {
     const PlanValue& value = program_->values[input];
+    if (external_of(context, input).block != nullptr) continue;
     const MemoryLocation location = arena_location(context, program_->storages[value.storage]);
     const auto* data = static_cast<const std::byte*>(input_ranges[value.index].data);
     RT_TRY(location.block->upload(location.offset, {data, value.bytes}));
   }
   if (context.profile && !program_->inputs_used.empty()) transfer_times_.inputs += nanoseconds_since(began);
   for (Stage& stage : stages_) {
+    if (stage.kind == Stage::Kind::Copies && !has_copies(context)) continue;
     if (stage.first <= first_state_step_) RT_TRY(context.stop->check());
-    if (stage.transfer) {
+    if (stage.kind == Stage::Kind::Transfer) {
       const auto start = ProfileClock::now();
       RT_TRY(transfer(context, program_->steps[stage.first], input_ranges, output_ranges));
       if (context.profile) nanoseconds_[stage.first] += nanoseconds_since(start);
       continue;
     }
-    if (stage.submitted && records_anew(context, stage.device)) RT_TRY(record_stage(context, stage));
-    stage.submitted = true;
-    for (Binding& binding : stage.bindings) {
+    if (stage.recordings.front().submitted && records_anew(context, stage.device)) {
+      stage.recordings.erase(stage.recordings.begin());
+      RT_TRY(select_recording(context, stage));
+    }
+    Recording& recording = stage.recordings.front();
+    recording.submitted = true;
+    for (Binding& binding : recording.bindings) {
       const HostRange& range = (binding.output ? output_ranges : input_ranges)[binding.index];
       if (range.data == binding.bound) continue;
-      RT_TRY(stage.commands->bind_host(binding.slot, range.data, range.bytes));
+      RT_TRY(recording.commands->bind_host(binding.slot, range.data, range.bytes));
       binding.bound = range.data;
     }
-    RT_TRY(stage.commands->submit());
-    RT_TRY(stage.commands->wait());
-    if (context.profile)
-      RT_TRY(stage.commands->timings(std::span(nanoseconds_).subspan(stage.first, stage.last - stage.first)));
+    RT_TRY(recording.commands->submit());
+    RT_TRY(recording.commands->wait());
+    if (context.profile && stage.kind == Stage::Kind::Steps)
+      RT_TRY(recording.commands->timings(
+          std::span(nanoseconds_).subspan(stage.first, stage.last - stage.first)));
   }
   ++profiled_runs_;
   return {};
@@ -302,21 +288,25 @@ bool Plan::is_asynchronous(const PlanContext& context) const noexcept {
       records_anew(context, DeviceSet::kChosen))
     return false;
   for (const Stage& stage : stages_)
-    if (stage.transfer || stage.device != DeviceSet::kChosen || !stage.bindings.empty()) return false;
-  for (size_t k = 0; k < program_->outputs.size(); ++k) {
-    const PlanValue& root = program_->values[root_of(*program_, program_->outputs[k])];
-    if (root.source != ValueSource::Constant && root.bytes > 0 &&
-        output_location(context, k).block == nullptr)
+    if (stage.kind == Stage::Kind::Transfer || stage.device != DeviceSet::kChosen ||
+        (!stage.recordings.empty() && !stage.recordings.front().bindings.empty()))
       return false;
+  for (size_t k = 0; k < program_->outputs.size(); ++k) {
+    const PlanValue& root = program_->values[output_roots_[k]];
+    if (root.source == ValueSource::Constant || root.bytes == 0) continue;
+    if (output_location(context, k).block == nullptr) return false;
   }
   return true;
 }
 
-std::vector<Exchange::Range> Plan::arriving() const {
+std::vector<Exchange::Range> Plan::arriving(const PlanContext& context) const {
   std::vector<Exchange::Range> ranges;
   for (const Ref input : program_->inputs_used) {
     const PlanValue& value = program_->values[input];
-    ranges.push_back({program_->storages[value.storage].offset, value.bytes});
+    const bool external = external_of(context, input).block != nullptr;
+    ranges.push_back(external
+                         ? Exchange::Range{}
+                         : Exchange::Range{program_->storages[value.storage].offset, value.bytes, nullptr});
   }
   return ranges;
 }
@@ -326,30 +316,62 @@ std::vector<Exchange::Range> Plan::leaving(const PlanContext& context) const {
   for (size_t k = 0; k < program_->outputs.size(); ++k) {
     const MemoryLocation location = output_location(context, k);
     const size_t bytes = program_->values[program_->outputs[k]].bytes;
-    ranges.push_back(location.block != nullptr ? Exchange::Range{location.offset, bytes} : Exchange::Range{});
+    const bool external = external_at(context, {true, static_cast<uint32_t>(k)}).block != nullptr;
+    ranges.emplace_back();
+    if (location.block == nullptr || external) continue;
+    ranges.back() = {location.offset, bytes, nullptr};
+    if (is_elsewhere(context, k)) ranges.back().slab = &location.block->slab();
   }
   return ranges;
 }
 
 size_t Plan::exchange_bytes(const PlanContext& context) const {
-  return Exchange::bytes_of(arriving(), leaving(context), context.devices.alignment());
+  PlanContext all = context;  // the most that a run may need
+  all.external_inputs = all.external_outputs = {};
+  return Exchange::bytes_of(arriving(all), leaving(all), context.devices.alignment());
+}
+
+/// The copies to and from the arena depend on what is in external memory.
+Status Plan::record_exchange(PlanContext& context, size_t run_slot) {
+  std::vector<bool>& exchanged = exchanged_[run_slot];
+  bool same = exchanges_[run_slot].is_recorded();
+  const size_t arrive = program_->inputs_used.size(), leave = program_->outputs.size();
+  exchanged.resize(arrive + leave);
+  const auto note = [&](size_t at, bool in_exchange) {
+    same = same && exchanged[at] == in_exchange;
+    exchanged[at] = in_exchange;
+  };
+  for (size_t i = 0; i < arrive; ++i)
+    note(i, external_of(context, program_->inputs_used[i]).block == nullptr);
+  for (size_t k = 0; k < leave; ++k) {
+    note(arrive + k, external_at(context, {true, static_cast<uint32_t>(k)}).block == nullptr);
+    same = same && !is_elsewhere(context, k);
+  }
+  if (same) return {};
+  return exchanges_[run_slot].record(context.devices.chosen(), context.devices.alignment(),
+                                     context.arenas[0]->slab(), arriving(context), leaving(context));
 }
 
 Status Plan::submit(PlanContext& context, size_t run_slot, std::span<const HostRange> input_ranges) {
   Exchange& exchange = exchanges_[run_slot];
-  if (!exchange.is_recorded())
-    RT_TRY(exchange.record(context.devices.chosen(), context.devices.alignment(), context.arenas[0]->slab(),
-                           arriving(), leaving(context)));
+  RT_TRY(select_recordings(context));
+  RT_TRY(record_exchange(context, run_slot));
   for (size_t i = 0; i < program_->inputs_used.size(); ++i)
-    RT_TRY(exchange.send(i, input_ranges[program_->values[program_->inputs_used[i]].index].data));
+    if (exchanged_[run_slot][i])
+      RT_TRY(exchange.send(i, input_ranges[program_->values[program_->inputs_used[i]].index].data));
   RT_TRY(exchange.get());
-  for (Stage& stage : stages_) RT_TRY(stage.commands->submit());
+  for (Stage& stage : stages_)
+    if (stage.kind != Stage::Kind::Copies || has_copies(context))
+      RT_TRY(stage.recordings.front().commands->submit());
   return exchange.put();
 }
 
 MemoryLocation Plan::output_location(const PlanContext& context, size_t output) const noexcept {
-  const PlanValue& value = program_->values[root_of(*program_, program_->outputs[output])];
+  const Ref root = output_roots_[output];
+  const PlanValue& value = program_->values[root];
   if (value.source == ValueSource::Constant || value.storage == kNone) return {};
+  if (const External external = external_of(context, root); external.block != nullptr)
+    return {external.block, external.offset};
   const Storage& storage = program_->storages[value.storage];
   return storage.pin == Storage::Pin::None ? arena_location(context, storage) : MemoryLocation{};
 }

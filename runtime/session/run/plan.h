@@ -19,6 +19,13 @@ namespace librt {
 
 class GraphRunner;
 
+/// Memory of the application that takes the place of a plan's own for an input or an output.
+struct External {
+  Block* block = nullptr;  ///< null: none
+  size_t offset = 0, bytes = 0;
+  uint64_t id = 0;  ///< of the memory, and never of another
+};
+
 /// Shared by the plans of a session.
 struct PlanContext {
   DeviceSet& devices;
@@ -29,7 +36,8 @@ struct PlanContext {
   bool profile = false;
   const StopSignal* stop = nullptr;
   std::span<const std::byte> mapped = {};  ///< the mapped model file, whose pages are read again on demand
-  bool replay = true;                      ///< false: work is launched anew in each run (Replays)
+  std::span<const External> external_inputs = {}, external_outputs = {};  ///< empty if there is none
+  bool replay = true;  ///< false: work is launched anew in each run (Replays)
 };
 
 /// Host memory of an input or output during one run.
@@ -88,6 +96,8 @@ class Plan {
     return exchanges_[run_slot].receive(output, data);
   }
 
+  /// Whether steps on the host read an input that is in device memory: it must be copied there, too.
+  bool reads_on_host(const PlanContext& context, size_t input) const noexcept;
   /// Device memory that holds an output after a run; block null if the output is in host memory.
   MemoryLocation output_location(const PlanContext& context, size_t output) const noexcept;
 
@@ -114,28 +124,57 @@ class Plan {
     uint32_t index = 0;
     void* bound = nullptr;
   };
-  /// Steps [first, last) on one device, or one transfer.
-  struct Stage {
-    bool transfer = false;
-    uint32_t device = 0;
-    uint32_t first = 0, last = 0;
+  /// An input or output that may be in external memory.
+  struct Port {
+    bool output = false;
+    uint32_t index = 0;
+    bool operator==(const Port&) const = default;
+  };
+  /// A stage's work with the external memory of its ports.
+  struct Recording {
+    std::vector<std::pair<uint64_t, size_t>> externals;  ///< by port: memory and offset
     std::vector<Slab*> slots;
     std::vector<Binding> bindings;
     CommandListPtr commands;
     bool submitted = false;
   };
+  static constexpr size_t kRecordings = 4;  ///< so that buffers can take turns
+  /// Steps [first, last) on one device, or one transfer, or copies between outputs after the last step.
+  struct Stage {
+    enum class Kind : uint8_t { Steps, Transfer, Copies };
+    Kind kind = Kind::Steps;
+    uint32_t device = 0;
+    uint32_t first = 0, last = 0;
+    std::vector<Port> ports;
+    std::vector<Recording> recordings;  ///< the last used first; none of a transfer
+  };
   class SlotTable;
 
   Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const;
-  Status record_stage(PlanContext& context, Stage& stage);
   /// Whether the device's list has to be recorded anew for each run.
   static bool records_anew(const PlanContext& context, uint32_t device) noexcept;
+  Status record_stage(PlanContext& context, const Stage& stage, Recording& recording) const;
+  Status record_copies(PlanContext& context, Recording& recording) const;
+  void find_ports(const PlanContext& context, Stage& stage) const;
+  static External external_at(const PlanContext& context, const Port& port) noexcept;
+  /// The external memory that a value is in; block null if it is in the plan's own.
+  External external_of(const PlanContext& context, Ref root) const noexcept;
+  /// Whether an output is in external memory, and another value with its bytes is elsewhere.
+  bool is_copied(const PlanContext& context, size_t output) const noexcept;
+  /// Whether an output that is not in external memory has its bytes in that of another output or an input.
+  bool is_elsewhere(const PlanContext& context, size_t output) const noexcept;
+  bool has_copies(const PlanContext& context) const noexcept;
+  /// Makes the recordings for the present external memory the first of their stages.
+  Status select_recordings(PlanContext& context);
+  Status select_recording(PlanContext& context, Stage& stage);
   void find_first_state_step() noexcept;
   Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
                   std::span<const HostRange> output_ranges) const;
   MemoryLocation arena_location(const PlanContext& context, const Storage& storage) const noexcept;
-  std::vector<Exchange::Range> arriving() const;
+  /// Ranges of the arena; those of external memory are empty.
+  std::vector<Exchange::Range> arriving(const PlanContext& context) const;
   std::vector<Exchange::Range> leaving(const PlanContext& context) const;
+  Status record_exchange(PlanContext& context, size_t run_slot);
 
   std::unique_ptr<Program> program_;
   PlanConstants own_constants_;
@@ -144,6 +183,8 @@ class Plan {
   uint32_t first_state_step_ = 0;       ///< the first step that writes a state; steps.size() if none does
   std::vector<Stage> stages_;  // after everything their commands refer to, so that they are destroyed first
   std::array<Exchange, kRunSlots> exchanges_;
+  std::array<std::vector<bool>, kRunSlots> exchanged_;  ///< by input, then by output: in exchange memory
+  std::vector<Ref> output_roots_;
   std::vector<uint64_t> nanoseconds_;
   uint64_t profiled_runs_ = 0;
   TransferTimes transfer_times_;

@@ -315,7 +315,7 @@ Result<void*> GraphRunner::deliver(size_t k, std::span<const HostRange> outputs,
       return target;
     }
     source = location.block->host() + location.offset;
-    if (borrow) return const_cast<void*>(source);
+    if (borrow && location.block == shared_.arenas[0].get()) return const_cast<void*>(source);
   } else {
     source = outputs[program.storages[root.storage].index].data;
   }

@@ -46,12 +46,15 @@ struct Workspace {
   PlanBytes plans;          ///< of all runners, each of which counts its own
   uint64_t plan_cache_bytes = 0;
   StopSignal stop;
+  /// By input and output of the entry, which is run as a whole; empty if there is none.
+  std::vector<External> external_inputs, external_outputs;
   std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
   std::list<GraphRunner*> uses;       ///< an entry for each plan, the least recently used first
   std::vector<Plan*> recorded;        ///< plans that may refer to the arenas
 
   PlanContext context() noexcept {
-    return {*devices, *states, constants, packed, arenas, profile, &stop, mapped, replay};
+    return {*devices, *states, constants,       packed,           arenas, profile,
+            &stop,    mapped,  external_inputs, external_outputs, replay};
   }
   /// Bytes of the session, except arenas: on devices, and on the host unless they are few.
   uint64_t held() const noexcept;
@@ -102,6 +105,15 @@ class GraphRunner {
     return current_->program().values[current_->program().outputs[k]];
   }
   Status run(std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+
+  /// See Plan; only after prepare().
+  bool reads_on_host(size_t input) const noexcept {
+    return current_->reads_on_host(shared_.context(), input);
+  }
+  /// Whether output k is made in device memory, where external memory takes its place.
+  bool makes_on_device(size_t k) const noexcept {
+    return current_->output_location(shared_.context(), k).block != nullptr;
+  }
 
   /// One asynchronous run, see Plan.
   bool is_asynchronous() const noexcept;
