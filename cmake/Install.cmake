@@ -14,6 +14,12 @@ install(TARGETS rt_runtime EXPORT librtTargets
   LIBRARY DESTINATION "${rt_libdir}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
+# librt_compiler, beside librt.so, which it finds there.
+if(TARGET rt_compiler_library)
+  set_target_properties(rt_compiler_library PROPERTIES INSTALL_RPATH "$ORIGIN" ${rt_final_rpath})
+  install(TARGETS rt_compiler_library EXPORT librtTargets LIBRARY DESTINATION "${rt_libdir}")
+endif()
+
 # The modules that were built.
 foreach(module rt_reference rt_cpu rt_vulkan rt_cuda rt_communicator_mpi)
   if(TARGET ${module})
@@ -42,7 +48,7 @@ if(TARGET rtbench)
     DESTINATION "${CMAKE_INSTALL_DATADIR}/librt")
 endif()
 
-# find_package(librt) -> librt::runtime
+# find_package(librt) -> librt::runtime, and librt::compiler (COMPONENTS compiler)
 set(rt_cmakedir "${CMAKE_INSTALL_LIBDIR}/cmake/librt")
 install(EXPORT librtTargets NAMESPACE librt:: DESTINATION "${rt_cmakedir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/librtConfig.cmake.in"
@@ -54,5 +60,11 @@ install(FILES "${PROJECT_BINARY_DIR}/librtConfig.cmake" "${PROJECT_BINARY_DIR}/l
 # pkg-config: paths are relative to the .pc file, so that an installed tree can be moved.
 file(RELATIVE_PATH rt_prefix_from_pc "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" rt_prefix_from_pc "${rt_prefix_from_pc}")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/librt.pc.in" "${PROJECT_BINARY_DIR}/librt.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/librt.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+set(rt_pc librt)
+if(TARGET rt_compiler_library)
+  list(APPEND rt_pc librt-compiler)
+endif()
+foreach(name IN LISTS rt_pc)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()

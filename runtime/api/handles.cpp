@@ -1,8 +1,5 @@
 #include "runtime/api/handles.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace librt::api {
 
 namespace {
@@ -10,38 +7,7 @@ rt_status& static_out_of_memory() noexcept {
   static rt_status status{RT_OUT_OF_MEMORY, "out of memory"};
   return status;
 }
-
-Status check_size(size_t size, const char* name) noexcept {
-  if (size >= sizeof(size_t) && size <= 4096) return {};
-  return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
-}
-
-size_t struct_size(const void* from) noexcept {
-  return *static_cast<const size_t*>(from);
-}
 }  // namespace
-
-Status copy_out(const void* from, size_t bytes, void* to, const char* name) noexcept {
-  if (to == nullptr) return invalid_argument(name, ": the pointer is null");
-  const size_t size = struct_size(to);
-  RT_TRY(check_size(size, name));
-  std::memcpy(static_cast<char*>(to) + sizeof(size_t), static_cast<const char*>(from) + sizeof(size_t),
-              std::min(size, bytes) - sizeof(size_t));
-  return {};
-}
-
-Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexcept {
-  if (from == nullptr) return {};
-  const size_t size = struct_size(from);
-  RT_TRY(check_size(size, name));
-  std::memcpy(to, from, std::min(size, bytes));
-  // A newer caller's fields that this library does not support must not be silently ignored.
-  const auto* unknown = static_cast<const char*>(from);
-  if (std::any_of(unknown + bytes, unknown + std::max(size, bytes), [](char byte) { return byte != 0; }))
-    return unsupported(name, ": a field beyond what this librt (", rt_version(),
-                       ") knows is set; update librt");
-  return {};
-}
 
 rt_status* out_of_memory() noexcept {
   return &static_out_of_memory();
@@ -99,18 +65,6 @@ Status SessionUse::status() const {
                          "use a lock");
 }
 
-Result<TensorInfo> info_of(const rt_tensor& tensor) {
-  if (tensor.dtype < 0 || tensor.dtype >= kDTypeCount)
-    return invalid_argument("tensor: ", static_cast<int>(tensor.dtype), " is no dtype");
-  if (tensor.rank < 0 || tensor.rank > RT_MAX_RANK)
-    return invalid_argument("tensor: expected a rank from 0 to ", RT_MAX_RANK, ", found ", tensor.rank);
-  TensorInfo info{.dtype = static_cast<DType>(tensor.dtype), .shape = {}};
-  for (int32_t i = 0; i < tensor.rank; ++i) info.shape.push_back(tensor.dims[i]);
-  if (!info.shape.checked_elements())
-    return invalid_argument("tensor: invalid dims ", info.shape, "; each must be 0 or more");
-  return info;
-}
-
 Status check_memory_tensor(const rt_tensor& tensor, size_t bytes) {
   if (tensor.data != nullptr)
     return invalid_argument("tensor: data and memory are both set; a tensor is in one of them");
@@ -125,21 +79,6 @@ void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept {
   for (int i = 0; i < RT_MAX_RANK; ++i) tensor.dims[i] = i < info.shape.rank() ? info.shape[i] : 0;
   tensor.data = data;
   tensor.bytes = info.bytes();
-}
-
-rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept {
-  rt_tensor_spec spec = RT_TENSOR_SPEC_INIT;
-  spec.name = value.name.c_str();
-  spec.dtype = static_cast<rt_dtype>(value.dtype);
-  spec.rank = value.rank();
-  for (int i = 0; i < value.rank() && i < RT_MAX_RANK; ++i) {
-    const Dim& dim = value.dims[static_cast<size_t>(i)];
-    spec.dims[i] = dim.is_known() ? dim.extent : -1;
-    if (dim.is_known() || dim.symbol < 0 || static_cast<size_t>(dim.symbol) >= graph.symbols.size()) continue;
-    spec.symbols[i] = graph.symbols[static_cast<size_t>(dim.symbol)].name.c_str();
-    spec.bounds[i] = graph.symbols[static_cast<size_t>(dim.symbol)].bound;
-  }
-  return spec;
 }
 
 rt_tensor_spec spec_of(const State& state) noexcept {
@@ -186,6 +125,11 @@ void rt_status_free(rt_status* status) {
 }
 const char* rt_code_name(rt_code code) {
   return librt::code_name(static_cast<librt::Code>(code)).data();
+}
+rt_status* rt_status_create(rt_code code, const char* message) {
+  if (code == RT_OK) return nullptr;
+  return librt::api::make_status(
+      librt::Status(static_cast<librt::Code>(code), message != nullptr ? message : ""));
 }
 const char* rt_version(void) {
   return RT_VERSION_TEXT;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "rt/rt.h"
+#include "rt/status.h"
+#include "runtime/api/structs.h"
 #include "runtime/session/session.h"
 
 struct rt_status {
@@ -85,34 +87,14 @@ rt_status* guarded(const Handle* handle, Function function) noexcept {
   });
 }
 
-/// Copies between library and caller structs; the first member, struct_size, is the caller's size.
-Status copy_out(const void* from, size_t bytes, void* to, const char* name) noexcept;
-Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexcept;
-
-/// Copies a filled struct to the caller's, up to the caller's size.
-template <class Struct>
-Status hand_out(const Struct& from, Struct* to, const char* name) noexcept {
-  return copy_out(&from, sizeof from, to, name);
-}
-
-/// The caller's struct, with zeros for missing fields. Null: all zeros.
-template <class Struct>
-Status take_in(const Struct* from, Struct& to, const char* name) noexcept {
-  to = Struct{};
-  return copy_in(from, &to, sizeof to, name);
-}
-
 inline Status check(const rt_session* session) {
   return session != nullptr ? Status() : invalid_argument("the session is null");
 }
 
-/// Dims and dtype of a tensor given by the caller, checked.
-Result<TensorInfo> info_of(const rt_tensor& tensor);
 /// A tensor with memory: no host address besides, and room for `bytes` if it states a size.
 Status check_memory_tensor(const rt_tensor& tensor, size_t bytes);
 void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept;
-/// The strings refer to graph and value.
-rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept;
+/// The strings refer to the state.
 rt_tensor_spec spec_of(const State& state) noexcept;
 /// `features` receives the joined list, which the result refers to.
 rt_device_info device_of(const DeviceInfo& info, std::string& features);

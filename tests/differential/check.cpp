@@ -8,9 +8,9 @@
 #include "runtime/ops/evaluate.h"
 #include "tests/onnx_node/runner.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/convert/run_session.h"
 #include "tools/data/compare.h"
 #include "tools/onnx/import.h"
-#include "tools/rtconvert/run_session.h"
 
 namespace librt::test {
 

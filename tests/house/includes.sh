@@ -36,8 +36,8 @@ check runtime/session "$backend|$communicator|^runtime/ops/|^runtime/model/|^run
 check runtime/session/device "$backend|$communicator|^runtime/model/|^runtime/session/device/"
 check runtime/session/memory "$backend|^runtime/session/(device|memory)/|^runtime/session/prepare/program\.h"
 check runtime/session/prepare "$backend|^runtime/ops/|^runtime/session/(device|memory|prepare)/"
-check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/rt\.h"
-check runtime/include '^rt/rt\.h'
+check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/(rt|status)\.h"
+check runtime/include '^rt/(compiler|rt|status)\.h'
 check backends/common "$core|$communicator|^backends/common/"
 for name in cpu vulkan; do
   check backends/$name "$backend|$communicator|^backends/common/|^backends/$name/"
@@ -56,8 +56,9 @@ check tools/communicator '^rt/communicator\.h|^tools/communicator/'
 check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/rtrun/'
 check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
 check python '^rt/|^python/src/|^tools/data/schedule\.h|^tools/rttrain/'
-check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
-check tools/rtconvert "$graph|^rt/|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|data|onnx|rtconvert)/|^tools/[a-z_]+\.h"
+check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/convert/quantization\.h'
+check tools/rtconvert '^rt/|^tools/cli/|^tools/convert/options\.h'
+check tools/convert "$graph|^rt/|^runtime/api/structs\.h|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|convert|data|onnx)/|^tools/[a-z_]+\.h"
 
 # Every directory with code is covered by a rule of its own or of a parent.
 while read -r directory; do

@@ -46,6 +46,10 @@ if command -v pkg-config >/dev/null; then
   # shellcheck disable=SC2046
   "$compiler" -std=c++20 "$here/consumer/main.cpp" $(pkg-config --cflags --libs librt) -o "$work/by_pkg_config"
   "$work/by_pkg_config"
+  if pkg-config --exists librt-compiler; then
+    # shellcheck disable=SC2046
+    cc -std=c11 "$root/examples/check.c" $(pkg-config --cflags --libs librt-compiler) -o "$work/check_by_pkg_config"
+  fi
 else
   echo "pkg-config is not installed: its half of this test did not run"
 fi
@@ -71,6 +75,12 @@ for program in rtrun rttrain; do
   "$work/prefix/bin/$program" --help >/dev/null
   ldd "$work/prefix/bin/$program" | grep -q "librt.so.0 => $work/prefix/" ||
     { echo "$program does not load the installed librt.so.0:"; ldd "$work/prefix/bin/$program"; exit 1; }
+done
+
+# Programs that only run models do not load what compiling needs.
+for program in rttrain; do
+  [ ! -x "$work/prefix/bin/$program" ] || ! ldd "$work/prefix/bin/$program" | grep -E 'librt_compiler|libprotobuf' ||
+    fail "$program loads libraries that only compiling needs"
 done
 
 # Nothing is loaded from the current directory.
@@ -103,6 +113,17 @@ if [ -x "$work/prefix/bin/rtconvert" ]; then
   "$work/prefix/bin/rtconvert" zoo:mlp -o "$work/mlp.rt" --train --loss cross_entropy --optimizer adam >"$work/mlp.log" 2>&1 ||
     fail "rtconvert: $(cat "$work/mlp.log")"
   expect 0 'the resumed losses are the same' finetune "$work/mlp.rt" "$work/mlp.ckpt"
+  "$work/prefix/bin/rtconvert" zoo:lenet5 -o "$work/lenet5.onnx" >"$work/lenet5.log" 2>&1 || fail "rtconvert: $(cat "$work/lenet5.log")"
+  ldd "$work/prefix/bin/rtconvert" | grep -q "librt_compiler.so.0 => $work/prefix/" || fail "rtconvert does not load the installed librt_compiler.so.0"
+  expect 0 '5 of them in 8 bits' convert "$work/lenet5.onnx" cpu
+  grep -q '^ran on cpu: 10 values' "$work/output.txt" || fail "convert: $(cat "$work/output.txt")"
+  expect 2 'cannot be opened' convert missing.onnx
+  expect 2 'not an ONNX model' convert "$digit"
+  expect 0 'input input: f32' check "$work/lenet5.onnx"
+  sed 's/\x22\x04Relu/\x22\x04Relx/g' "$work/lenet5.onnx" >"$work/unknown.onnx" # operators that nobody knows
+  expect 1 'Relx' check "$work/unknown.onnx"
+  [ "$(grep -c '^Relx ' "$work/output.txt")" = 4 ] || fail "check: expected all four unknown operators, found $(cat "$work/output.txt")"
+  if [ -x "$work/check_by_pkg_config" ]; then "$work/check_by_pkg_config" "$work/lenet5.onnx" >"$work/output.txt" || fail "by pkg-config: $(cat "$work/output.txt")"; fi
 else
   echo "rtconvert is not installed: finetune did not run"
 fi

@@ -18,8 +18,8 @@
 #include "tools/compiler/report.h"
 #include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/writer.h"
+#include "tools/convert/run_session.h"
 #include "tools/onnx/import.h"
-#include "tools/rtconvert/run_session.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include "tests/onnx_node/case.h"
 #include "tests/onnx_node/runner.h"
 #include "tools/cli/command_line.h"
+#include "tools/convert/run_session.h"
 #include "tools/onnx/import.h"
-#include "tools/rtconvert/run_session.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/zoo/zoo.h"
-#include "tools/rtconvert/planned_peak.h"
+#include "tools/convert/planned_peak.h"
 
 namespace librt {
 namespace {

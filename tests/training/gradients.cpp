@@ -16,10 +16,10 @@
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/training_graph.h"
 #include "tools/compiler/writer.h"
+#include "tools/convert/run_session.h"
 #include "tools/data/compare.h"
 #include "tools/data/npz.h"
 #include "tools/onnx/import.h"
-#include "tools/rtconvert/run_session.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/train/training_graph.h"
 #include "tools/compiler/writer.h"
-#include "tools/rtconvert/planned_peak.h"
+#include "tools/convert/planned_peak.h"
 
 namespace librt {
 namespace {

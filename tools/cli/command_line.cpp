@@ -331,11 +331,20 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
   return std::nullopt;
 }
 
+void CommandLine::read(std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app_->parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    throw ArgumentError(error.what());
+  }
+}
+
 std::vector<CommandLine::Parsed> CommandLine::options() const {
   std::vector<Parsed> all;
   for (const CLI::Option* option : std::as_const(*app_).get_options())
-    all.push_back(
-        {option->get_single_name(), option->count() > 0, option->results(), option->get_default_str()});
+    all.push_back({option->get_single_name(), option->get_items_expected_max() == 0, option->count() > 0,
+                   option->results(), option->get_default_str()});
   return all;
 }
 

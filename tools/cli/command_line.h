@@ -89,6 +89,7 @@ struct ProgramHelp {
 
 /// An argument that is refused after parsing: "OPTION: what is wrong".
 struct ArgumentError : std::runtime_error {
+  using std::runtime_error::runtime_error;
   ArgumentError(const std::string& option, const std::string& problem)
       : std::runtime_error(option + ": " + problem) {}
 };
@@ -116,9 +117,12 @@ class CommandLine {
   /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
   /// version are on stdout, an error on stderr.
   std::optional<int> parse(int argc, char** argv);
+  /// Parses arguments that do not come from a user's command line. Throws ArgumentError, and prints nothing.
+  void read(std::vector<std::string> arguments);
   /// An option as parse() found it.
   struct Parsed {
     std::string name;  ///< without dashes
+    bool is_flag;      ///< has no value
     bool is_given;
     std::vector<std::string> values;
     std::string default_text;

@@ -91,7 +91,9 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                             .unmatched = &unmatched,
                             .residuals = options.residuals,
                             .widen = options.widen};
+  size_t done = 0;
   for (const Pass& pass : kPasses) {
+    RT_TRY(report_progress(options.progress, "optimize", done++, std::size(kPasses)));
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();
     const size_t before = graph.nodes.size(), given = inferred.given();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/compiler/pass.h"
+#include "tools/compiler/progress.h"
 
 namespace librt::compiler {
 
@@ -27,6 +28,7 @@ struct PipelineOptions {
   bool widen = false;
   /// For each entry; empty: all entries.
   std::vector<std::string> entries;
+  Progress* progress = nullptr;  ///< gets the stage "optimize" before each pass
 };
 
 struct PassReport {

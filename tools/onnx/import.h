@@ -17,6 +17,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
+#include "tools/compiler/progress.h"
 #include "tools/onnx/untie.h"
 
 namespace librt::onnx {
@@ -47,6 +48,7 @@ struct ImportOptions {
   std::string external_folder;
   /// More nodes than this, after functions and branches were inlined, are refused.
   size_t max_nodes = 1'000'000;
+  compiler::Progress* progress = nullptr;  ///< gets the stage "import" before each node
 };
 
 /// A node that could not be imported.

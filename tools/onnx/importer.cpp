@@ -89,6 +89,7 @@ Status Importer::run(rt_onnx::ModelProto& model) {
   check_options(graph);
   if (problem_count_ == 0) add_nodes(graph.node(), scope);
   if (problem_count_ == 0 && report_.unsupported.empty()) add_outputs(graph, scope);
+  RT_TRY(std::move(stopped_));
   RT_TRY(summary());
   return builder().take_failure();
 }
@@ -379,6 +380,9 @@ void Importer::add_nodes(const NodeList& nodes, Scope& scope) {
         problem(text("the model has more than ", options_.max_nodes, " nodes once functions are inlined"));
       return;
     }
+    if (stopped_.ok())
+      stopped_ = compiler::report_progress(options_.progress, "import", nodes_ - 1, report_.onnx_nodes);
+    if (!stopped_.ok()) return;
     add_node(nodes[index], index, scope);
   }
 }

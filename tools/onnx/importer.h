@@ -279,6 +279,7 @@ class Importer {
   std::vector<std::string> problems_;
   size_t problem_count_ = 0;
   size_t nodes_ = 0;
+  Status stopped_;                         ///< by options_.progress
   std::vector<std::string> symbols_seen_;  ///< in the order of the inputs
   std::set<std::string> symbols_known_;    ///< the same
   std::vector<std::string> model_inputs_;

@@ -15,7 +15,7 @@
 #include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
-#include "tools/rtconvert/quantization.h"
+#include "tools/convert/quantization.h"
 
 namespace librt::bench {
 namespace {

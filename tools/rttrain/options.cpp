@@ -263,7 +263,7 @@ Facts facts_of(const librt::tools::CommandLine& app) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   Facts facts;
-  for (const auto& [name, is_given, values, default_text] : app.options()) {
+  for (const auto& [name, is_flag, is_given, values, default_text] : app.options()) {
     if (is_one_of(kMayDiffer, name)) continue;
     std::string value = is_given ? "" : default_text;
     for (const std::string& each : values) value += (value.empty() ? "" : ",") + plain_number(each);

@@ -1,0 +1,133 @@
+#include "tools/convert/conversion.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/graph/print.h"
+#include "runtime/model/reader.h"
+#include "tools/compiler/zoo/zoo.h"
+#include "tools/convert/compile.h"
+#include "tools/convert/constants.h"
+#include "tools/convert/training.h"
+#include "tools/onnx/graph_export.h"
+#include "tools/onnx/import.h"
+
+namespace librt::convert {
+namespace {
+
+Result<ModelGraph> load_onnx(const Options& options, onnx::ImportReport& report) {
+  onnx::ImportOptions import;
+  import.dims = options.dims;
+  import.open_batch = options.open_batch;
+  import.caches_grow = options.cache_length > 0;
+  RT_ASSIGN(import.constants, read_constants(options.constants, options.constant_arrays));
+  import.untie = options.changes_weights();
+  import.tie = options.tie;
+  import.external_folder = options.external_folder;
+  import.progress = options.progress;
+  auto model = options.bytes.empty() ? onnx::import_onnx(options.input, import, report)
+                                     : onnx::import_onnx_bytes(options.bytes, import, report);
+  if (options.train) report.warnings.insert(report.warnings.end(), report.lost.begin(), report.lost.end());
+  return model;
+}
+
+Result<ModelGraph> load(const Options& options, onnx::ImportReport& report) {
+  RT_TRY(compiler::report_progress(options.progress, "import", 0, 0));
+  const Source source = options.source();
+  if (source == Source::Onnx) return load_onnx(options, report);
+  const auto read = [&]() -> Result<ModelGraph> {
+    if (source == Source::Zoo) return compiler::build_zoo_model(options.input.substr(4));
+    if (options.bytes.empty()) return load_model(options.input);
+    return read_model(Blob::copy_of(options.bytes.data(), options.bytes.size()));
+  };
+  auto model = read();
+  if (!model.ok()) return model;
+  for (const auto& [name, extent] : options.dims) RT_TRY(compiler::bind_symbol(*model, name, extent));
+  return model;
+}
+
+/// Writes trained weights to a file other than a compiled model.
+Status write_trained(const Options& options, Conversion& made) {
+  const bool exports = !options.export_onnx.empty();
+  const std::string& output = exports ? options.export_onnx : options.save_adapter;
+  RT_ASSIGN(const size_t weights, exports ? export_trained(options) : save_adapter(options));
+  const std::string& source = options.merge_adapter.empty() ? options.checkpoint : options.merge_adapter;
+  made.json = json_text({{"output", output}, {"weights", weights}});
+  made.text = text("file        ", output, ", ", weights, " weights of ", source, "\n");
+  return {};
+}
+
+/// zoo:NAME as an ONNX file.
+Status export_zoo(const Options& options, Conversion& made) {
+  RT_ASSIGN(const ModelGraph model, load(options, made.import));
+  RT_ASSIGN(const size_t nodes, onnx::write_onnx(model, options.output));
+  made.json = json_text({{"output", options.output}, {"onnx_nodes", nodes}});
+  made.text = text("file        ", options.output, ", ", nodes, " ONNX nodes\n");
+  return {};
+}
+
+Status convert(const Options& options, bool check_only, Conversion& made) {
+  auto loaded = load(options, made.import);
+  made.warnings = made.import.warnings;
+  if (!loaded.ok()) return std::move(loaded).status();
+  ModelGraph& model = *loaded;
+  if (!check_only) RT_TRY(compile(options, model, made.summary, made.bytes));
+  if (options.inspect) made.graph = print(model);
+  if (check_only) return {};
+  made.passes = made.summary.passes.table();
+  made.warnings = warnings_of(options, made.import, made.summary);
+  made.json = json_text(summary_json(options, made.import, made.summary));
+  made.text = summary_text(options, made.import, made.summary);
+  return {};
+}
+
+Status dispatch(const Options& options, bool check_only, Conversion& made) {
+  if (!options.export_onnx.empty() || !options.save_adapter.empty()) return write_trained(options, made);
+  if (options.writes_onnx()) return export_zoo(options, made);
+  return convert(options, check_only, made);
+}
+
+/// The error, and the nodes that cannot be converted.
+void report_failure(Conversion& made) {
+  Json nodes = Json::array();
+  for (const onnx::UnsupportedNode& node : made.import.unsupported)
+    nodes.push_back({{"node", node.name},
+                     {"op", node.op},
+                     {"domain", node.domain},
+                     {"opset", node.opset},
+                     {"dtype", node.dtype},
+                     {"reason", node.reason},
+                     {"help", node.help}});
+  Json json = {{"unsupported", nodes}};
+  json["error"] = made.status.message();
+  json["code"] = static_cast<int>(made.status.code());
+  made.json = json_text(json);
+  made.text = nodes.empty() ? "" : onnx::table_of(made.import.unsupported);
+}
+
+}  // namespace
+
+Conversion run_conversion(const Options& options, bool check_only) {
+  Conversion made;
+  made.status = dispatch(options, check_only, made);
+  if (!made.status.ok()) report_failure(made);
+  return made;
+}
+
+std::string operators_json() {
+  Json all = Json::array();
+  for (const auto& op : onnx::supported_ops())
+    all.push_back({{"domain", op.domain},
+                   {"op", op.op},
+                   {"first_opset", op.first_opset},
+                   {"last_opset", op.last_opset == onnx::kNewestOpset ? Json() : Json(op.last_opset)}});
+  return json_text(all);
+}
+
+std::string passes_json() {
+  Json all = Json::array();
+  for (const auto& pass : compiler::all_passes())
+    all.push_back({{"pass", pass.name}, {"summary", pass.summary}});
+  return json_text(all);
+}
+
+}  // namespace librt::convert

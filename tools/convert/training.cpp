@@ -1,0 +1,135 @@
+#include "tools/convert/training.h"
+
+#include <algorithm>
+
+#include "runtime/model/checkpoint.h"
+#include "runtime/model/reader.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/onnx/export.h"
+#include "tools/onnx/import.h"
+
+namespace librt::convert {
+
+Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report) {
+  compiler::TrainOptions training = options.training;
+  const auto& disabled = options.disabled_passes;
+  training.find_attention = std::find(disabled.begin(), disabled.end(), "attention") == disabled.end();
+  RT_TRY(compiler::add_train_entry(model, training, &report));
+  model.metadata.emplace_back("train.loss", options.loss);
+  model.metadata.emplace_back("train.optimizer", options.optimizer);
+  // Metadata that rttrain's metrics need about outputs and labels.
+  const compiler::LossOptions& loss = options.training.loss;
+  if (report.stripped_activation) model.metadata.emplace_back("train.output", "probabilities");
+  model.metadata.emplace_back("train.class_axis", std::to_string(loss.class_axis));
+  if (loss.loss == compiler::Loss::Ctc)
+    model.metadata.emplace_back("train.blank", std::to_string(loss.blank));
+  if (loss.ignore_index)
+    model.metadata.emplace_back("train.ignore_index", std::to_string(*loss.ignore_index));
+  if (options.training.data_parallel.enabled)  // over how many ranks; 0: any number
+    model.metadata.emplace_back("train.ranks", text(options.training.optimizer.shards));
+  if (options.training.accumulate) {  // what depends on the order of the micro-batches
+    std::string states;
+    for (const std::string& name : report.batch_states) append(states, states.empty() ? "" : ", ", name);
+    model.metadata.emplace_back("train.batch_states", states);
+  }
+  return {};
+}
+
+std::string training_text(const compiler::TrainReport& report) {
+  std::string out = text("training    ", report.trained.size(), " weights of ",
+                         grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
+                         report.frozen.size(), " frozen");
+  if (report.stripped_activation) append(out, "; the loss takes the input of the final activation");
+  return out;
+}
+
+std::string adapter_text(const compiler::LoraReport& report) {
+  std::string out = text("adapters    ", report.adapted.size(), " weights, ",
+                         grouped(static_cast<uint64_t>(report.elements)), " elements");
+  for (const auto& [name, reason] : report.skipped) append(out, text("; left out: '", name, "': ", reason));
+  return out;
+}
+
+namespace {
+
+bool is_weight(const State& state) {
+  return state.kind == StateKind::Parameter || state.kind == StateKind::Statistic;
+}
+
+/// Sets the model's states to the checkpoint's values.
+Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::string& path) {
+  if (model.states.empty() && !checkpoint.tensors.empty())
+    return invalid_argument(path,
+                            ": expected a model with states to restore, found one without; convert the model "
+                            "that was trained");
+  std::string missing;
+  for (State& state : model.states) {
+    const State* saved = checkpoint.tensor(state.name);
+    if (saved == nullptr) {
+      append(missing, text(missing.empty() ? "" : ", ", state.name));
+      continue;
+    }
+    if (!(saved->info == state.info))
+      return invalid_argument(path, ": state '", state.name, "' is ", saved->info, ", the model's is ",
+                              state.info, "; use the checkpoint of this model");
+    state.initial = saved->initial;
+  }
+  if (!missing.empty())
+    return invalid_argument(path, ": has no state ", missing, "; use the checkpoint of this model");
+  return {};
+}
+
+}  // namespace
+
+Status apply_checkpoint(ModelGraph& model, const std::string& path) {
+  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(path));
+  RT_TRY(set_states(model, checkpoint, path));
+  std::erase_if(model.entries, [](const auto& entry) { return !entry.graph.state_updates.empty(); });
+  if (model.entries.empty()) return invalid_argument(path, ": the model has no entry for inference");
+  std::erase_if(model.metadata, [](const auto& pair) { return pair.first.starts_with("train."); });
+  return compiler::freeze_states(model);
+}
+
+Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path) {
+  RT_ASSIGN(const Checkpoint adapter, read_checkpoint(path));
+  auto merged = compiler::merge_adapter(model, adapter.tensors);
+  if (!merged.ok()) return std::move(merged).status().in(path);
+  return merged;
+}
+
+Result<size_t> save_adapter(const Options& options) {
+  RT_ASSIGN(ModelGraph model, load_model(options.input));
+  RT_ASSIGN(Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+  RT_TRY(set_states(model, checkpoint, options.checkpoint));
+  std::erase_if(checkpoint.tensors, [](const State& state) { return !is_weight(state); });
+  // The progress of the training run is not part of the trained weights.
+  std::erase_if(checkpoint.metadata, [](const auto& pair) { return pair.first.starts_with("rttrain."); });
+  checkpoint.opaque.clear();
+  if (checkpoint.tensors.empty())
+    return invalid_argument(options.input,
+                            ": the model has no parameters as states; compile it with --train");
+  RT_TRY(write_checkpoint(options.save_adapter, checkpoint));
+  return checkpoint.tensors.size();
+}
+
+Result<size_t> export_trained(const Options& options) {
+  if (options.merge_adapter.empty()) {
+    RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+    return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx, options.tie);
+  }
+  onnx::ImportReport report;
+  RT_ASSIGN(ModelGraph model, onnx::import_onnx(options.input, {.untie = true, .tie = options.tie}, report));
+  RT_ASSIGN(const std::vector<compiler::MergedWeight> merged, apply_adapter(model, options.merge_adapter));
+  std::vector<State> weights;
+  for (const compiler::MergedWeight& each : merged) {
+    if (each.is_shared)
+      return unsupported(
+          "weight '", each.weight.name,
+          "' is also read by operators that have no adapter, and ONNX would need a second one; "
+          "leave it out of the targets, or merge into a .rt");
+    weights.push_back(each.weight);
+  }
+  return onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
+}
+
+}  // namespace librt::convert
