@@ -134,9 +134,13 @@ class Resume(unittest.TestCase):
         for delay in (0.01, 0.017, 0.03):
             one = trainer()
             timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-            timer.start()
+
+            def begin(state):
+                if (state.event, state.step) == ("step", 1):
+                    timer.start()
+
             try:
-                one.fit(self.batches(), epochs=1000, checkpoint=path, overwrite=True)
+                one.fit(self.batches(), epochs=1000, checkpoint=path, overwrite=True, callbacks=[begin])
                 self.fail("was not interrupted")
             except KeyboardInterrupt:
                 pass
