@@ -69,6 +69,9 @@ static void test_misuse(void) {
   options.constants = &constant;
   EXPECT_CODE(rt_compile_file("zoo:mlp", &options, &made), RT_INVALID_ARGUMENT, "constant 0: the name or the tensor is null");
   constant.name = "input";
+  constant.tensor = NULL;
+  EXPECT_CODE(rt_compile_file("zoo:mlp", &options, &made), RT_INVALID_ARGUMENT, "constant 0: the name or the tensor");
+  constant.tensor = &tensor;
   tensor.rank = 99;
   EXPECT_CODE(rt_compile_file("zoo:mlp", &options, &made), RT_INVALID_ARGUMENT, "rank");
   options.constant_count = 0;

@@ -171,8 +171,8 @@ Status read_options(const rt_compiler_options& c, Listener& listener, Options& o
                             ", constants is null");
   for (size_t i = 0; i < c.constant_count; ++i) {
     const rt_named_tensor& given = c.constants[i];
-    if (given.name == nullptr)
-      return invalid_argument("rt_compiler_options: the name of constant ", i, " is null");
+    if (given.name == nullptr || given.tensor == nullptr)
+      return invalid_argument("rt_compiler_options: constant ", i, ": the name or the tensor is null");
     Array& array = options.constant_arrays[given.name];
     if (!array.name.empty())
       return invalid_argument("rt_compiler_options: constant '", given.name, "' is given twice");
