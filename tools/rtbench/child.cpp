@@ -77,16 +77,28 @@ int Child::follow(double seconds, const Budget& budget, const StopRequest& stop,
   return wait();
 }
 
+namespace {
+
+bool is_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+}  // namespace
+
 std::string last_error(const std::string& name, const std::string& errors) {
   const std::string begin = name + ": ";
-  std::string last;
+  std::string last, first_of_others;
   for (size_t at = 0; at < errors.size();) {
     const size_t end = std::min(errors.find('\n', at), errors.size());
-    if (const std::string line = errors.substr(at, end - at); line.starts_with(begin))
+    const std::string line = errors.substr(at, end - at);
+    if (line.starts_with(begin))
       last = line.substr(begin.size());
+    else if (first_of_others.empty() && std::any_of(line.begin(), line.end(), is_letter))
+      first_of_others = line;
     at = end + 1;
   }
-  return last.empty() ? name + " failed without a message" : last;
+  if (!last.empty()) return last;
+  return name + " failed" + (first_of_others.empty() ? " without a message" : ": " + first_of_others);
 }
 
 std::string path_for_child(const std::string& path) {

@@ -43,7 +43,8 @@ class Child {
   bool asked_ = false;
 };
 
-/// The last line of `errors` that begins with "NAME: ", without that; else that it failed without a message.
+/// The last line of `errors` that begins with "NAME: ", without that; else that it failed, with the first
+/// line in words, which may be a launcher's (mpirun run as root), or without a message.
 std::string last_error(const std::string& name, const std::string& errors);
 
 /// The path under which a child reads a file of this process: a model in memory is a file descriptor, which
