@@ -12,7 +12,7 @@ struct AttentionGradArguments {
   void *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
   float* statistics = nullptr;  ///< scratch: attention_statistics_bytes()
 };
-cudaError_t attention_gradient(const AttentionGradArguments& arguments, cudaStream_t stream);
+cudaError_t attention_gradient(const AttentionGradArguments& g, cudaStream_t stream);
 size_t attention_statistics_bytes(const AttentionArguments& arguments);
 
 }  // namespace librt::cuda

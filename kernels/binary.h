@@ -55,6 +55,6 @@ struct WhereArguments {
   const void* b;
   void* y;
 };
-cudaError_t where(const WhereArguments& arguments, cudaStream_t stream);
+cudaError_t where(const WhereArguments& x, cudaStream_t stream);
 
 }  // namespace librt::cuda

@@ -74,7 +74,7 @@ struct QuantizedAddArguments {
   FunctionCall activation;  ///< Identity, Relu or Clip
   int64_t count = 0;
 };
-cudaError_t quantized_add(const QuantizedAddArguments& arguments, cudaStream_t stream);
+cudaError_t quantized_add(const QuantizedAddArguments& x, cudaStream_t stream);
 
 /// A narrow float format: the fraction is rounded to `mantissa` bits, ties to even.
 struct NarrowFormat {

@@ -18,7 +18,7 @@ struct ScanArguments {
 };
 
 /// Bytes of scratch for scan(); 0 unless few long lines are split into chunks.
-size_t scan_scratch_bytes(const ScanArguments& arguments);
+size_t scan_scratch_bytes(const ScanArguments& scan);
 cudaError_t scan(const ScanArguments& arguments, void* scratch, cudaStream_t stream);
 
 }  // namespace librt::cuda

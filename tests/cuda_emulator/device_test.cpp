@@ -145,7 +145,7 @@ TEST_F(Emulated, ReplaysWhatItRecorded) {
     ASSERT_TRUE(kernel->record(**commands, {.inputs = {&in, 1}, .outputs = {&out, 1}}).ok());
     ASSERT_TRUE(says((*commands)->submit(), "before finish"));
     ASSERT_TRUE((*commands)->finish().ok());
-    for (float run = 1; run < 5; ++run) {
+    for (const float run : {1.0f, 2.0f, 3.0f, 4.0f}) {
       std::vector<float> values(kCount, run);
       ASSERT_TRUE(device_->upload(**slab, 0, std::as_bytes(std::span(values))).ok());
       ASSERT_TRUE((*commands)->submit().ok());

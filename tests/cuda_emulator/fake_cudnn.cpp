@@ -21,7 +21,6 @@ namespace {
 
 using namespace librt::cuda::cudnn_api;  // NOLINT: the library that this file replaces
 using cuda_emulator::load;
-using cuda_emulator::size_of;
 using cuda_emulator::store;
 
 enum Engine : int { CannotBeBuilt, LessExact, NotTheSame, TooMuchMemory, Good, kEngines };

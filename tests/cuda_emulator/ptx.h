@@ -100,6 +100,7 @@ void mma(void** records, unsigned) {
 }
 
 template <int kMatrices, bool kTransposed>
+// NOLINTNEXTLINE(readability-non-const-parameter): written by the collective
 void load_matrix_now(uint32_t* registers, const void* row, cuda_emulator::Site site) {
   MatrixRecord record{registers, row, site};
   cuda_emulator::warp_collective(~0u, &record, load_matrix<kMatrices, kTransposed>, "ldmatrix", site);

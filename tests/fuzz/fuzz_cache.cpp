@@ -20,7 +20,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-using librt::Status;
 
 void require(bool condition) {
   if (!condition) std::abort();

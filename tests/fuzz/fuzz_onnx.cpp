@@ -1,8 +1,8 @@
 // For any bytes, the ONNX importer returns a graph or a Status. Mutations are those of the model
 // (onnx_mutator.h), or of bytes.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 
 #include "tests/fuzz/onnx_mutator.h"
@@ -22,7 +22,7 @@ bool parse(rt_onnx::ModelProto& model, const uint8_t* data, size_t size) {
 size_t write(const rt_onnx::ModelProto& model, uint8_t* data, size_t most) {
   const std::string bytes = model.SerializeAsString();
   if (bytes.size() > most) return 0;
-  std::memcpy(data, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), data);
   return bytes.size();
 }
 

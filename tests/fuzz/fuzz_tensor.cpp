@@ -1,8 +1,8 @@
 // For any bytes, the reader of arrays in .pb files (TensorProto) returns an array or an error. Mutations are
 // those of the tensor (onnx_mutator.h), or of bytes.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "tests/fuzz/onnx_mutator.h"
 #include "tools/onnx/array_file.h"
@@ -45,6 +45,6 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
   librt::fuzz::mutate(tensor, random);
   const std::string bytes = tensor.SerializeAsString();
   if (bytes.size() > most) return size;
-  std::memcpy(data, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), data);
   return bytes.size();
 }

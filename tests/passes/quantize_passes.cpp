@@ -161,14 +161,13 @@ std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice
     copy.outputs = {value};
     const ops::HostTensor seen = results_of(copy)[0];
     Observed& here = observed[value];
-    const int64_t channels = seen.info.shape.back();
+    const int64_t channels = seen.info.shape.back(), elements_of_channel = seen.info.elements() / channels;
     here.mean.resize(static_cast<size_t>(channels));
     for (int64_t i = 0; i < seen.info.elements(); ++i) {
       const double number = load_element(seen.bytes.data(), DType::F32, i);
       here.range.low = std::min(here.range.low, static_cast<float>(number));
       here.range.high = std::max(here.range.high, static_cast<float>(number));
-      here.mean[static_cast<size_t>(i % channels)] +=
-          number / static_cast<double>(seen.info.elements() / channels);
+      here.mean[static_cast<size_t>(i % channels)] += number / static_cast<double>(elements_of_channel);
     }
   }
   return observed;

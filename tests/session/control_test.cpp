@@ -257,8 +257,10 @@ TEST_P(Control, LoopsWithinLoops) {
     const Shape shape = n > 0 ? Shape{n, n, 1} : Shape{0, 0, 1};
     EXPECT_EQ(session->output(0)->info.shape, shape);
     const Floats y = floats(*session, 0);
-    for (int64_t i = 0; i < n * n; ++i)
-      EXPECT_EQ(y[static_cast<size_t>(i)], static_cast<float>(10 + i / n + i % n));
+    for (int64_t i = 0; i < n * n; ++i) {
+      const int64_t expected = 10 + i / n + i % n;
+      EXPECT_EQ(y[static_cast<size_t>(i)], static_cast<float>(expected));
+    }
   }
 }
 

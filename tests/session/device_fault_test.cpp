@@ -87,7 +87,7 @@ int meet(const std::string& fault) {
   setenv(kFault, fault.c_str(), 1);
   {
     auto session = Session::create(model, {.backend = backend_name});
-    Status status = session.ok() ? use(**session) : std::move(session).status();
+    Status status = session.ok() ? use(**session) : session.status();
     if (std::getenv(kMet) == nullptr) return status.ok() ? kNotReached : failed("before it", status);
     const Code expected = is_lost ? Code::DeviceLost : Code::OutOfMemory;
     // A fault may be survived: another kernel is chosen where a pipeline cannot be made.

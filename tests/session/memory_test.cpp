@@ -58,6 +58,7 @@ Used used() {
   const struct mallinfo2 heap = mallinfo2();
   size_t pages = 0, resident = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    // NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers
     if (std::fscanf(file, "%zu %zu", &pages, &resident) != 2) resident = 0;
     std::fclose(file);
   }

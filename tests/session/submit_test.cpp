@@ -100,7 +100,8 @@ TEST(Submit, ResultsComeInOrder) {
   float before = 0;
   ASSERT_OK(set(*session, 2, 1));
   ASSERT_OK(session->submit());
-  for (float step = 1; step < 20; ++step) {
+  for (int i = 1; i < 20; ++i) {
+    const auto step = static_cast<float>(i);
     ASSERT_OK(set(*session, 2, step + 1));
     ASSERT_OK(session->submit());
     ASSERT_OK(session->wait());

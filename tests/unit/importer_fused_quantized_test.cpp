@@ -56,7 +56,7 @@ void expect_blocked_matmul(size_t bits, bool zeros) {
 }
 
 TEST(ImporterFusedQuantized, WeightsOfAFewBitsWithAndWithoutZeroPoints) {
-  for (size_t bits : {2, 4, 8})
+  for (const size_t bits : {2u, 4u, 8u})
     for (bool zeros : {false, true}) {
       SCOPED_TRACE(testing::Message() << bits << " bits, zeros " << zeros);
       expect_blocked_matmul(bits, zeros);

@@ -26,6 +26,7 @@ VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice device, const VkAllocationCal
 
 template <size_t kLength>
 struct Name {
+  // NOLINTNEXTLINE(google-explicit-constructor): template arguments are written as literals
   consteval Name(const char (&given)[kLength]) { std::copy_n(given, kLength, text); }
   char text[kLength];
 };

@@ -105,6 +105,7 @@ inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance ins
 
 }  // namespace layer
 
+// NOLINTNEXTLINE(misc-definitions-in-headers): each layer is one source file, which includes this
 extern "C" __attribute__((visibility("default"))) VkResult vkNegotiateLoaderLayerInterfaceVersion(
     VkNegotiateLayerInterface* interface) {
   interface->loaderLayerInterfaceVersion = std::min(interface->loaderLayerInterfaceVersion, 2u);
