@@ -308,7 +308,7 @@ TEST(Submit, WithoutReplayOutputsAreTheSame) {
     const int64_t rows = 2 + run % 2;
     ASSERT_OK(set(session, rows, 1));
     ASSERT_OK(session.run());
-    expect_outputs(session, rows, 1, sum);
+    expect_outputs(session, static_cast<size_t>(rows), 1, sum);
     sum += static_cast<float>(rows);
   }
   ASSERT_OK(set(session, 2, 1));
