@@ -51,8 +51,9 @@ class Team {
   /// calls of a region, at most kMostPieces.
   int64_t take(int per_part) noexcept;
   static constexpr int kMostPieces = 4;
-  /// Waits until all parts of the region have arrived. To be called by all of them. Returns whether that took
-  /// longer than a thread that has a core needs between the barriers of small steps: another one has none.
+  /// Waits until all parts of the region have arrived. To be called by all of them. True if that took over
+  /// 0.5 ms longer than threads spin: where steps between barriers are shorter, another part's thread has no
+  /// core.
   bool barrier() noexcept;
 
   int size() const noexcept { return size_; }

@@ -17,7 +17,8 @@ constexpr int64_t kUnits = RecurrentLoops::kUnits;
 constexpr int64_t kChunkRows = 96;
 /// Multiply-adds per thread that are worth a barrier (some 300 ns between two cores).
 constexpr int64_t kBarrierWork = 30'000;
-/// With more rows, threads that split the rows read r no more often than its panels are multiplied.
+/// Up to so many rows threads split the units: splitting the rows, each would read all of r for a few of
+/// them.
 constexpr int64_t kFewRows = 16;
 
 struct Recurrence {
