@@ -20,7 +20,7 @@ foreign=$(grep -E " '/" tests.list || true)
 
 # All device tests are included.
 if [[ -e lib/librt/librt_cuda.so ]]; then
-  wanted=$(ctest --test-dir "$build" -N -L '^cuda$' -LE '^(unit|cuda_emu)$' | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
+  wanted=$(ctest --test-dir "$build" -N -L '^cuda$' -LE '^(unit|cuda_emu|python)$' | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
   found=$(./check --list cuda | sort)
   [[ $wanted == "$found" ]] || fail "tests on cuda: $(diff <(echo "$wanted") <(echo "$found"))"
 fi
