@@ -293,8 +293,8 @@ struct RoiRow {
   }
 };
 
-// NOLINTNEXTLINE(readability-non-const-parameter): written by way of RoiRow
 __global__ void __launch_bounds__(kSampleThreads, 4)
+    // NOLINTNEXTLINE(readability-non-const-parameter): written by way of RoiRow
     align_regions_back(RoiAlignArguments to, const float* grad_output, float* grad_data) {
   const int64_t i = global_index();
   if (i >= to.images * to.height * to.channels) return;

@@ -355,6 +355,7 @@ T max(T a, T b) {
 inline __half __hfma(__half a, __half b, __half c) {
   return __float2half(std::fma(__half2float(a), __half2float(b), __half2float(c)));
 }
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as CUDA declares it
 inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) {
   return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));
 }
