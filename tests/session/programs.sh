@@ -42,6 +42,9 @@ refuses 2 "--lr: expected a number of at least 0, found -1" rttrain trained.rt "
 refuses 2 "--lr: expected a number of at least 0, found nan" rttrain trained.rt "${data[@]}" --lr nan
 refuses 2 "expected a dynamic dimension of the model (batch), found 'btach'" rtrun "$model" --random-input --dim btach=4
 refuses 2 "expected a dynamic dimension of the model (batch), found 'btach'" rtbench "$model" --dim btach=4
+code=0
+"$bin/rtbench" zoo:text_classifier --backend cpu --batch 2 --check none --time 0.01 >row.txt 2>&1 || code=$?
+[[ $code == 2 ]] && grep -q 'give --dim sequence=N' row.txt || fail "rtbench without --dim: exit code $code: $(cat row.txt)"
 
 echo "--- classes, times, the contents of a model"
 run=("$bin/rtrun" "$model" --random-input --seed 3 --backend cpu)

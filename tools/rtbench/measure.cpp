@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tools/cli/cache_folder.h"
+#include "tools/cli/exit_code.h"
 #include "tools/rtbench/machine.h"
 #include "tools/rtbench/prepare.h"
 #include "tools/rtbench/statistics.h"
@@ -141,7 +142,10 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
     stored.precision.clear();
     status = measure_into(stored, device, batch, options, outputs, result);
   }
-  if (!status) result.error = status.message();
+  if (!status) {
+    result.error = status.message();
+    result.exit_code = tools::exit_code_of(status.code());
+  }
   return result;
 }
 

@@ -47,6 +47,7 @@ struct Measurement {
   Mode mode = Mode::Infer;  ///< what one run is: an inference or a training step
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured
+  int exit_code = 0;  ///< of the error (tools/cli/exit_code.h)
   int runs = 0;
   int in_flight = 1;  ///< 2: times are from the end of one run to the end of the next
   double median_ms = 0, p90_ms = 0, p99_ms = 0, least_ms = 0;

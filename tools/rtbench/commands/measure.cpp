@@ -196,7 +196,7 @@ int clear_cache() {
 int finish(const std::vector<Measurement>& results, const Machine& machine, const Options& options) {
   int code = tools::kFine;
   for (const Measurement& m : results) {
-    if (!m.error.empty()) code = tools::kBadMachine;
+    code = std::max(code, m.exit_code);
     if (m.error_to_reference > largest_error(m.precision)) {
       std::fprintf(stderr, "rtbench: %s on %s differs from %s by %.2g of its largest output\n",
                    m.model.c_str(), m.backend.c_str(), m.compared_with.c_str(), m.error_to_reference);
