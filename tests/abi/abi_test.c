@@ -3,25 +3,7 @@
 #include <string.h>
 
 #include "rt/rt.h"
-
-static int failures = 0;
-#define EXPECT(condition)                                           \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                   \
-    }                                                               \
-  } while (0)
-
-static void expect_code(rt_status* status, rt_code code, const char* word, int line) {
-  if (rt_status_code(status) != code || strstr(rt_status_message(status), word) == NULL) {
-    fprintf(stderr, "line %d: expected %s with '%s', found %s: %s\n", line, rt_code_name(code), word,
-            rt_code_name(rt_status_code(status)), rt_status_message(status));
-    ++failures;
-  }
-  rt_status_free(status);
-}
-#define EXPECT_CODE(call, code, word) expect_code((call), (code), (word), __LINE__)
+#include "tests/abi/expect.h"
 
 static int fail_to_read(void* user, uint64_t offset, void* destination, size_t bytes) {
   (void)user, (void)offset, (void)destination, (void)bytes;

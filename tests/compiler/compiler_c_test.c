@@ -3,25 +3,7 @@
 #include <string.h>
 
 #include "rt/compiler.h"
-
-static int failures = 0;
-#define EXPECT(condition)                                             \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                     \
-    }                                                                 \
-  } while (0)
-
-static void expect_code(rt_status* status, rt_code code, const char* word, int line) {
-  if (rt_status_code(status) != code || strstr(rt_status_message(status), word) == NULL) {
-    fprintf(stderr, "line %d: expected %s with '%s', found %s: %s\n", line, rt_code_name(code), word,
-            rt_code_name(rt_status_code(status)), rt_status_message(status));
-    ++failures;
-  }
-  rt_status_free(status);
-}
-#define EXPECT_CODE(call, code, word) expect_code((call), (code), (word), __LINE__)
+#include "tests/abi/expect.h"
 
 static int no_rows(void* user, size_t batch, const rt_tensor_spec* const* specs, rt_tensor* const* inputs, size_t count) {
   (void)user, (void)batch, (void)specs, (void)inputs, (void)count;
