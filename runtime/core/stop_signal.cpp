@@ -41,9 +41,11 @@ Status StopSignal::next_iteration() noexcept {
 }
 
 Status StopSignal::reason() const noexcept {
-  if ((flags_.load(std::memory_order_relaxed) & kRequested) != 0)
+  const uint32_t flags = flags_.load(std::memory_order_relaxed);
+  if ((flags & kRequested) != 0)
     return Status(Code::Cancelled, "the run was cancelled; states are as before it, run again to repeat it");
-  if (now() < deadline_) return {};
+  // Not timed: the request that check() saw was withdrawn since.
+  if ((flags & kTimed) == 0 || now() < deadline_) return {};
   return Status::make(Code::LimitExceeded, "the run has taken longer than its time limit of ", time_limit_ms_,
                       " ms; states are as before it, allow more time (time_limit_ms) or give it less to do");
 }

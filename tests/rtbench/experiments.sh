@@ -44,6 +44,10 @@ run() {
   has "^# $1, " "$1.md"
 }
 
+# ROW REASON FILE: a row that begins so and has a figure, or the reason why there is none: on a busy machine a short budget ends before
+# some rows, and a column that no row has is left out.
+row_or_reason() { has "^$1 +(- +)*~?[0-9.]+ |^  $2: " "$3"; }
+
 echo "--- each on the CPU"
 run perceptron 3s --seed 3
 has '^cpu:0 +32 +~?[0-9.]+ s ' perceptron.txt
@@ -70,7 +74,7 @@ run memory 6s
 has '^cpu:0 +transformer +plain ' memory.txt
 grep -Eq '^cpu:0 +transformer +optimizer states in bf16 |^  cpu:0, transformer, optimizer states in bf16: ' memory.txt || fail "nothing about bf16: $(cat memory.txt)"
 run input 6s
-has '^cpu:0 +0 +1 +none +[0-9.]+ s |^  cpu:0, 0 workers, prefetch 1: ' input.txt
+row_or_reason 'cpu:0 +0 +1 +none' 'cpu:0, 0 workers, prefetch 1' input.txt
 run resnet50 5s --precision fp32 --mode infer --largest-batch 1
 has '^cpu:0 +fp32 +infer +1 +[0-9.]+ .* ~[0-9.]+ h$' resnet50.txt
 run transfer 2s
@@ -79,8 +83,8 @@ has '^  cpu:0, perceptron, replayed or launched anew: the CPU computes within a 
 has '^No GPU was measured' transfer.txt
 if command -v mpirun >/dev/null && [[ -e $bin/../lib/librt/communicator_mpi.so ]]; then
   run scaling 7s
-  has '^cpu:0 +1 +256 ' scaling.txt
-  grep -Eq '^cpu:0 +2 +128 |^  cpu:0, 2 ranks: ' scaling.txt || fail "nothing about 2 ranks: $(cat scaling.txt)"
+  row_or_reason 'cpu:0 +1 +256' 'cpu:0, 1 rank' scaling.txt
+  row_or_reason 'cpu:0 +2 +128' 'cpu:0, 2 ranks' scaling.txt
 fi
 
 echo "--- less work than planned is marked, and said"
