@@ -40,7 +40,7 @@ void imported_net(Net& net) {
 }
 
 /// Observed ranges, as from calibration.
-std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice& choice) {
+std::map<ValueId, Observed> observe_ranges(const Graph& graph, const QuantizationChoice& choice) {
   std::map<ValueId, Observed> observed;
   for (const ValueId value : choice.values) {
     Graph copy = graph;
@@ -62,7 +62,7 @@ ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
   model.entries.push_back({.name = "infer", .graph = graph});
   Graph& infer = model.entries[0].graph;
   const QuantizationChoice choice = choose_fake_quantized(infer, keep);
-  insert_fake_quantization(infer, model.states, choice, observe(graph, choice));
+  insert_fake_quantization(infer, model.states, choice, observe_ranges(graph, choice));
   EXPECT_TRUE(verify(infer, &model.states).ok()) << verify(infer, &model.states).message();
   EXPECT_TRUE(freeze_states(model).ok());
   return model;

@@ -25,7 +25,7 @@ std::optional<op::EpilogueAttributes> activation_of(const Node& node) {
 
 namespace {
 
-const std::unique_ptr<Epilogue>* epilogue_of(const Node& node) {
+const std::unique_ptr<Epilogue>* epilogue_slot(const Node& node) {
   if (node.kind() == OpKind::Conv) return &node.as<op::ConvAttributes>().epilogue;
   if (node.kind() == OpKind::MatMul) return &node.as<op::MatMulAttributes>().epilogue;
   return nullptr;
@@ -79,7 +79,7 @@ bool absorb_add(GraphEdit& edit, NodeId matmul, NodeId add, bool residuals) {
   const ValueId y = edit.node(matmul).outputs[0];
   if (!edit.same_info(y, edit.node(add).outputs[0])) return false;
   const ValueId addend = edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0];
-  const auto& present = *epilogue_of(edit.node(matmul));
+  const auto& present = *epilogue_slot(edit.node(matmul));
   Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
   std::vector<ValueId> inputs = operands_of(edit.node(matmul));
   if (addend == y) return false;
@@ -102,7 +102,7 @@ bool absorb_add(GraphEdit& edit, NodeId matmul, NodeId add, bool residuals) {
 bool absorb_activation(GraphEdit& edit, NodeId matmul, NodeId activation) {
   const auto wanted = activation_of(edit.node(activation));
   if (!wanted) return false;
-  const auto& present = *epilogue_of(edit.node(matmul));
+  const auto& present = *epilogue_slot(edit.node(matmul));
   Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
   epilogue.activation = wanted->activation;
   epilogue.alpha = wanted->alpha;
@@ -113,7 +113,7 @@ bool absorb_activation(GraphEdit& edit, NodeId matmul, NodeId activation) {
 
 /// Replaces a MatMul or Conv with residual and activation by separate nodes: activation(product + residual).
 void split_residual(GraphEdit& edit, NodeId matmul) {
-  Epilogue epilogue = **epilogue_of(edit.node(matmul));
+  Epilogue epilogue = **epilogue_slot(edit.node(matmul));
   const OpAttributes activation = operator_of(function_call(&epilogue));
   std::vector<ValueId> inputs = operands_of(edit.node(matmul));
   const ValueId residual = inputs.back(), old = edit.node(matmul).outputs[0];
@@ -128,7 +128,7 @@ void split_residual(GraphEdit& edit, NodeId matmul) {
 }
 
 void fuse_after(GraphEdit& edit, NodeId matmul, bool residuals) {
-  const auto& present = *epilogue_of(edit.node(matmul));
+  const auto& present = *epilogue_slot(edit.node(matmul));
   const ValueId y = edit.node(matmul).outputs[0];
   if (!residuals && present != nullptr && present->has_residual) return split_residual(edit, matmul);
   if (present != nullptr && present->activation != op::Activation::None) return;
@@ -161,7 +161,7 @@ Status fuse(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     if (!edit.is_alive(id)) continue;
-    if (epilogue_of(edit.node(id)) != nullptr) fuse_after(edit, id, context.residuals);
+    if (epilogue_slot(edit.node(id)) != nullptr) fuse_after(edit, id, context.residuals);
     if (edit.is_alive(id, OpKind::ConvTranspose)) fuse_bias(edit, id);
   }
   return edit.finish();

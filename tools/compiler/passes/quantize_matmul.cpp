@@ -9,7 +9,7 @@ namespace {
 
 using Epilogue = op::EpilogueAttributes;
 
-const Epilogue* epilogue_of(const Node& node) {
+const Epilogue* own_epilogue(const Node& node) {
   return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue.get()
                                      : node.as<op::MatMulAttributes>().epilogue.get();
 }
@@ -45,7 +45,7 @@ std::optional<Factors> factors_of(GraphEdit& edit, NodeId id) {
   const auto x = whole_quantized(edit, node.inputs[0]), weight = quantized_of(edit, node.inputs[1]);
   if (!x || !weight || edit.value(y).dtype != DType::F32) return std::nullopt;
   Factors found{.x = *x, .weight = *weight, .is_conv = node.kind() == OpKind::Conv};
-  if (const Epilogue* own = epilogue_of(node)) found.epilogue = *own;
+  if (const Epilogue* own = own_epilogue(node)) found.epilogue = *own;
   int channel_axis = 0;
   if (!found.is_conv) {
     found.transpose_x = node.as<op::MatMulAttributes>().transpose_a;

@@ -17,12 +17,12 @@ bool is_near(std::optional<double> number, double wanted) {
 }
 
 /// A product of factors and a scalar, through nested Mul, Div by constants, and Neg.
-struct Factors {
+struct GateFactors {
   double scale = 1;
   std::vector<ValueId> values;
 };
 
-void collect_factors(GraphEdit& edit, ValueId value, int depth, Factors& factors, Interior& interior) {
+void collect_factors(GraphEdit& edit, ValueId value, int depth, GateFactors& factors, Interior& interior) {
   if (const auto number = edit.uniform(value)) {
     factors.scale *= *number;
     return;
@@ -42,8 +42,8 @@ void collect_factors(GraphEdit& edit, ValueId value, int depth, Factors& factors
   }
 }
 
-Factors factors_of(GraphEdit& edit, ValueId value, Interior& interior, int depth = 4) {
-  Factors factors;
+GateFactors factors_of(GraphEdit& edit, ValueId value, Interior& interior, int depth = 4) {
+  GateFactors factors;
   collect_factors(edit, value, depth, factors, interior);
   return factors;
 }
@@ -81,7 +81,7 @@ ValueId relu6_of_plus_3(GraphEdit& edit, ValueId value, Interior& interior) {
 
 /// x where value = scale x.
 ValueId scaled(GraphEdit& edit, ValueId value, double scale, Interior& interior) {
-  const Factors factors = factors_of(edit, value, interior);
+  const GateFactors factors = factors_of(edit, value, interior);
   return factors.values.size() == 1 && is_near(factors.scale, scale) ? factors.values[0] : kNoValue;
 }
 
@@ -94,14 +94,14 @@ bool is_erf_gate(GraphEdit& edit, ValueId x, ValueId value, Interior& interior) 
   return argument != kNoValue && scaled(edit, argument, std::sqrt(0.5), interior) == x;
 }
 
-bool is_cube(const Factors& factors, ValueId x, size_t power) {
+bool is_cube(const GateFactors& factors, ValueId x, size_t power) {
   return factors.values.size() == power &&
          std::all_of(factors.values.begin(), factors.values.end(), [&](ValueId value) { return value == x; });
 }
 
 /// value = 0.044715 x^3
 bool is_scaled_cube(GraphEdit& edit, ValueId x, ValueId value, Interior& interior) {
-  const Factors factors = factors_of(edit, value, interior);
+  const GateFactors factors = factors_of(edit, value, interior);
   if (!is_near(factors.scale, 0.044715)) return false;
   if (is_cube(factors, x, 3)) return true;
   const Node* pow = factors.values.size() == 1 ? edit.producer(factors.values[0], OpKind::Pow) : nullptr;
@@ -115,7 +115,7 @@ bool is_tanh_gate(GraphEdit& edit, ValueId x, ValueId value, Interior& interior)
   const ValueId tanh = plus_number(edit, value, 1, interior);
   const ValueId argument = tanh == kNoValue ? kNoValue : operand_of(edit, tanh, OpKind::Tanh, interior);
   if (argument == kNoValue) return false;
-  const Factors factors = factors_of(edit, argument, interior);
+  const GateFactors factors = factors_of(edit, argument, interior);
   if (!is_near(factors.scale, 0.7978845608)) return false;
   if (factors.values.size() == 1) {
     const Node* sum = edit.producer(factors.values[0], OpKind::Add);
@@ -131,7 +131,7 @@ bool is_tanh_gate(GraphEdit& edit, ValueId x, ValueId value, Interior& interior)
     if (factors.values[i] != x) continue;
     const ValueId square = plus_number(edit, factors.values[1 - i], 1, interior);
     if (square == kNoValue) continue;
-    const Factors inner = factors_of(edit, square, interior);
+    const GateFactors inner = factors_of(edit, square, interior);
     return is_near(inner.scale, 0.044715) && is_cube(inner, x, 2);
   }
   return false;
@@ -150,7 +150,7 @@ bool is_half_plus_sixth(GraphEdit& edit, ValueId x, ValueId value, Interior& int
 void recognize_gate(GraphEdit& edit, NodeId root) {
   if (!is_float(edit.value(edit.node(root).outputs[0]).dtype)) return;
   Interior base;
-  const Factors factors = factors_of(edit, edit.node(root).outputs[0], base);
+  const GateFactors factors = factors_of(edit, edit.node(root).outputs[0], base);
   std::erase(base, root);
   if (factors.values.size() == 1 && is_near(factors.scale, 1.0 / 6)) {
     Interior interior = base;

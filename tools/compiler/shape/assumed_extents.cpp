@@ -8,7 +8,7 @@ namespace librt::compiler {
 namespace {
 
 /// With more extents than this there are too many combinations.
-constexpr size_t kMostOpen = 8;
+constexpr size_t kMostAssumedOpen = 8;
 
 template <class Extent>
 void add(std::vector<Extent>& list, const Extent& extent) {
@@ -87,7 +87,7 @@ AssumedExtents::Changes AssumedExtents::equal_by_axis(bool first) const {
 }
 
 bool AssumedExtents::run(std::vector<Probes>& outputs) {
-  if (open_.empty() || open_.size() > kMostOpen) return false;
+  if (open_.empty() || open_.size() > kMostAssumedOpen) return false;
   candidates_ = {{1, 1}};
   for (const Probes& input : given_)
     for (int axis = 0; axis < input[0].info.shape.rank(); ++axis) add(candidates_, at(input, axis));

@@ -9,7 +9,7 @@ namespace librt::compiler {
 namespace {
 
 /// Beyond this the product of all extents might exceed what a shape may have.
-constexpr size_t kMostOpen = 10;
+constexpr size_t kMostDistinctOpen = 10;
 constexpr int kFirstPrime = 4;
 
 }  // namespace
@@ -82,7 +82,7 @@ void DistinctExtents::split_where_possible() {
 }
 
 void DistinctExtents::run(std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands) {
-  if (open_.empty() || open_.size() > kMostOpen) return;
+  if (open_.empty() || open_.size() > kMostDistinctOpen) return;
   std::vector<Probes> outputs;
   if (!infer(outputs)) {
     merge_by_probes();

@@ -5,7 +5,7 @@
 namespace librt::compiler {
 namespace {
 
-constexpr size_t kMostOpen = 8, kMostDims = 12, kMostChanges = 4;
+constexpr size_t kMostRequiredOpen = 8, kMostDims = 12, kMostChanges = 4;
 
 using Fits = std::function<bool(std::span<const SymbolChange>)>;
 
@@ -34,7 +34,7 @@ bool search(std::span<const int32_t> open, std::span<const Dim> dims, size_t fir
 
 std::vector<SymbolChange> required_changes(std::span<const int32_t> open, std::vector<Dim> dims,
                                            const Fits& fits) {
-  if (open.empty() || open.size() > kMostOpen) return {};
+  if (open.empty() || open.size() > kMostRequiredOpen) return {};
   const Dim one{.extent = 1};
   std::erase(dims, one);
   dims.resize(std::min(dims.size(), kMostDims));

@@ -47,7 +47,7 @@ struct Table {
 };
 
 /// An article's figure and what was measured here. They come from different hardware.
-struct Comparison {
+struct ArticleComparison {
   std::string what;      ///< "training, CPU against GPU"
   std::string article;   ///< "198.2 s against 14.4 s: 13.8 times"
   std::string measured;  ///< "12.1 s (cpu:0); no GPU here"
@@ -70,7 +70,7 @@ struct ExperimentResult {
   std::vector<std::string> method;  ///< sentences: what was done, on which data, at which size
   std::vector<Table> tables;
   std::vector<std::string> findings;  ///< sentences: what follows
-  std::vector<Comparison> comparisons;
+  std::vector<ArticleComparison> comparisons;
   std::vector<Omission> omissions;
 };
 

@@ -62,7 +62,7 @@ std::string experiment_json(const ExperimentResult& result) {
     json["devices"].push_back(
         {{"id", device.id}, {"name", device.name}, {"type", device.type}, {"driver", device.driver}});
   for (const Table& table : result.tables) json["tables"].push_back(table_json(table));
-  for (const Comparison& comparison : result.comparisons)
+  for (const ArticleComparison& comparison : result.comparisons)
     json["comparisons"].push_back(
         {{"what", comparison.what}, {"article", comparison.article}, {"measured", comparison.measured}});
   for (const Omission& omission : result.omissions)

@@ -105,7 +105,7 @@ std::string experiment_text(const ExperimentResult& result) {
   for (const std::string& sentence : result.findings) text += sentence + "\n";
   if (!result.comparisons.empty()) {
     Rows rows = {{"beside an article", "article", "here"}};
-    for (const Comparison& comparison : result.comparisons)
+    for (const ArticleComparison& comparison : result.comparisons)
       rows.push_back({comparison.what, comparison.article, comparison.measured});
     text += "\n" + columns(rows, 3) + kOtherHardware + "\n";
   }
@@ -131,7 +131,7 @@ std::string experiment_markdown(const ExperimentResult& result) {
   text += markdown_list(result.findings);
   if (!result.comparisons.empty()) {
     Rows rows = {{"beside an article", "article", "here"}};
-    for (const Comparison& comparison : result.comparisons)
+    for (const ArticleComparison& comparison : result.comparisons)
       rows.push_back({comparison.what, comparison.article, comparison.measured});
     text += markdown_table(rows, 3) + kOtherHardware + "\n\n";
   }

@@ -15,20 +15,20 @@ using namespace words;  // NOLINT: functions that make text
 using About = Sentence::About;
 
 // A series at one of its points.
-struct Candidate {
+struct Contender {
   const Series* series = nullptr;
   const Point* point = nullptr;
 };
 
 // Of each device that has any, the best by `better`; the best device first.
 template <class Choose, class Better>
-std::vector<Candidate> best_of_devices(const Study& study, Mode mode, Choose choose, Better better) {
-  std::vector<Candidate> best;
+std::vector<Contender> best_of_devices(const Study& study, Mode mode, Choose choose, Better better) {
+  std::vector<Contender> best;
   for (const Series& series : study.series) {
     if (series.mode != mode) continue;
-    const Candidate candidate{&series, choose(series)};
+    const Contender candidate{&series, choose(series)};
     if (candidate.point == nullptr) continue;
-    const auto same = std::find_if(best.begin(), best.end(), [&](const Candidate& other) {
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Contender& other) {
       return other.series->device == series.device;
     });
     if (same == best.end())
@@ -37,12 +37,12 @@ std::vector<Candidate> best_of_devices(const Study& study, Mode mode, Choose cho
       *same = candidate;
   }
   std::sort(best.begin(), best.end(),
-            [&](const Candidate& a, const Candidate& b) { return better(*a.point, *b.point); });
+            [&](const Contender& a, const Contender& b) { return better(*a.point, *b.point); });
   return best;
 }
 
 // How often the slower one's time the faster one's is, or its rate.
-std::string margin(const Candidate& fast, const Candidate& slow) {
+std::string margin(const Contender& fast, const Contender& slow) {
   return times_text(fast.point->samples_per_second / slow.point->samples_per_second,
                     ratio(fast.point->samples_interval, slow.point->samples_interval));
 }
@@ -106,13 +106,13 @@ void Verdict::latency(Mode mode) {
   const auto best = best_of_devices(study_, mode, first, shorter);
   if (best.empty()) return;
   const char* run = mode == Mode::Train ? "training step" : "inference";
-  const Candidate& fast = best[0];
+  const Contender& fast = best[0];
   std::string text = format("Shortest %s, at batch %lld: %s with %s", run,
                             static_cast<long long>(fast.point->batch), side(*fast.series).c_str(),
                             time_text(fast.point->timing.median_ms, fast.point->timing.interval).c_str());
   bool too_close = false;
   if (best.size() > 1) {
-    const Candidate& next = best[1];
+    const Contender& next = best[1];
     too_close = overlap(fast.point->timing.interval, next.point->timing.interval);
     if (too_close)
       text += "; " + side(*next.series) + " with " +
@@ -132,14 +132,14 @@ void Verdict::throughput(Mode mode) {
   };
   const auto best = best_of_devices(study_, mode, best_point, faster);
   if (best.empty()) return;
-  const Candidate& fast = best[0];
+  const Contender& fast = best[0];
   std::string text =
       format("Most %s: %s at batch %lld with %s samples/s",
              mode == Mode::Train ? "samples trained" : "samples inferred", side(*fast.series).c_str(),
              static_cast<long long>(fast.point->batch), number_text(fast.point->samples_per_second).c_str());
   bool too_close = false;
   if (best.size() > 1) {
-    const Candidate& next = best[1];
+    const Contender& next = best[1];
     too_close = compare(*fast.point, *next.point) == 0;
     text += too_close ? "; " + side(*next.series) +
                             format(" with %s at batch %lld is too close to call",
@@ -155,7 +155,7 @@ void Verdict::batches(Mode mode) {
   const auto faster = [](const Point& a, const Point& b) {
     return a.samples_per_second > b.samples_per_second;
   };
-  for (const Candidate& best : best_of_devices(study_, mode, best_point, faster)) {
+  for (const Contender& best : best_of_devices(study_, mode, best_point, faster)) {
     if (!best.series->knee) continue;
     const Knee& knee = *best.series->knee;
     say(About::Batch, mode, false,
@@ -212,7 +212,7 @@ void Verdict::precisions(Mode mode) {
         if (other == nullptr) continue;
       }
       const int order = compare(*other, *base);
-      const Candidate a{&lower, other}, b{&real, base};
+      const Contender a{&lower, other}, b{&real, base};
       std::string text =
           format("On %s at batch %lld, %s in %s is ", study_.devices[real.device].id.c_str(),
                  static_cast<long long>(other->batch), mode_text(mode), lower.precision.c_str());
