@@ -1,12 +1,18 @@
-// Writes the seeds of the fuzz targets that read ONNX's messages: make_onnx_seed MODEL FOLDER.
+// Writes the seeds of the fuzz targets that read ONNX's messages: make_onnx_seed MODELS TENSORS.
 //
-// MODEL: a convolution with weights in raw bytes, an activation, shape arithmetic and a matmul with weights
-// in a typed field. FOLDER: tensors with data in raw bytes and in typed fields, tensor_NAME.pb.
+// MODELS: sample.onnx, a convolution with weights in raw bytes, an activation, shape arithmetic and a matmul
+// with weights in a typed field; operators_N.onnx, a few operators each with one, two and three inputs, so
+// that mutations start from every import function. TENSORS: data in raw bytes and in typed fields,
+// tensor_NAME.pb.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/support/onnx_model.h"
+#include "tools/onnx/import.h"
 
 using librt::test::add_node;
 
@@ -54,13 +60,7 @@ bool write_tensors(const std::string& folder) {
   return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: make_onnx_seed MODEL FOLDER\n");
-    return 2;
-  }
+bool write_sample(const std::string& path) {
   rt_onnx::ModelProto model;
   model.set_ir_version(8);
   model.add_opset_import()->set_version(13);
@@ -91,5 +91,64 @@ int main(int argc, char** argv) {
   add_node(graph, "Reshape", {"relu", "shape"}, "flat");
   add_node(graph, "MatMul", {"flat", "matrix"}, "y");
   graph.add_output()->set_name("y");
-  return write(argv[1], model.SerializeAsString()) && write_tensors(argv[2]) ? 0 : 3;
+  return write(path, model.SerializeAsString());
+}
+
+/// The operators, with an input that fits many of them, a weight, and integers.
+bool write_operators(const std::string& path, std::span<const librt::onnx::SupportedOp> ops) {
+  constexpr int kOpset = 20;
+  rt_onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(kOpset);
+  auto& graph = *model.mutable_graph();
+  graph.set_name("operators");
+  librt::test::set_value(*graph.add_input(), "x", {-1, 4, 4});
+  auto& weight = *graph.add_initializer();
+  weight.set_name("weight");
+  weight.set_data_type(librt::test::kFloat);
+  for (long dim : {4, 4}) weight.add_dims(dim);
+  for (int i = 0; i < 16; ++i) weight.add_float_data(0.25f * static_cast<float>(i));
+  auto& integers = *graph.add_initializer();
+  integers.set_name("integers");
+  integers.set_data_type(7);
+  integers.add_dims(2);
+  for (long integer : {1, 2}) integers.add_int64_data(integer);
+  for (const librt::onnx::SupportedOp& op : ops) {
+    if (op.domain != "ai.onnx") {
+      auto& import = *model.add_opset_import();
+      import.set_domain(std::string(op.domain));
+      import.set_version(1);
+    }
+    for (int inputs = 1; inputs <= 3; ++inputs) {
+      auto& node = *graph.add_node();
+      node.set_op_type(std::string(op.op));
+      if (op.domain != "ai.onnx") node.set_domain(std::string(op.domain));
+      node.set_name(std::string(op.op) + std::to_string(inputs));
+      node.add_output(node.name());
+      constexpr const char* kInputs[] = {"x", "weight", "integers"};
+      for (int i = 0; i < inputs; ++i) node.add_input(kInputs[i]);
+      graph.add_output()->set_name(node.name());
+    }
+  }
+  return write(path, model.SerializeAsString());
+}
+
+bool write_models(const std::string& folder) {
+  constexpr size_t kOperators = 8;  // in a model: few, so that a mutation changes a part of it that matters
+  const std::vector<librt::onnx::SupportedOp> ops = librt::onnx::supported_ops();
+  for (size_t first = 0; first < ops.size(); first += kOperators)
+    if (!write_operators(folder + "/operators_" + std::to_string(first) + ".onnx",
+                         std::span(ops).subspan(first, std::min(kOperators, ops.size() - first))))
+      return false;
+  return write_sample(folder + "/sample.onnx");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: make_onnx_seed MODELS TENSORS\n");
+    return 2;
+  }
+  return write_models(argv[1]) && write_tensors(argv[2]) ? 0 : 3;
 }

@@ -1,8 +1,9 @@
 // Writes the seeds of fuzz_session into a folder: a model for each operator case, a second one with a dynamic
-// dimension, and models with a Loop and an If. Fails if an operator has none.
+// dimension, which the reference runs, and models with a Loop and an If. Fails if an operator has none.
 //
 //   make_session_seeds FOLDER
 #include <cstdio>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace librt::test {
 namespace {
 
 constexpr size_t kMostBytes = 32 << 10;  // larger models take long
+constexpr char kOnReference = 1;         // the first choice of fuzz_session, a byte after the model
 
 /// The node of `kind` with one body, or two equal ones: x, negated.
 Result<ModelGraph> control_model(OpKind kind) {
@@ -57,7 +59,9 @@ Status write_seeds(const std::string& folder) {
       RT_TRY(Status(made.status()));
       RT_ASSIGN(const auto bytes, compiler::serialize_model(made->model));
       if (bytes.size() > kMostBytes) continue;
-      RT_TRY(compiler::write_model(made->model, folder + "/" + c.name + (symbolic ? ".dynamic.rt" : ".rt")));
+      const std::string path = folder + "/" + c.name + (symbolic ? ".dynamic.rt" : ".rt");
+      RT_TRY(compiler::write_model(made->model, path));
+      if (symbolic) std::ofstream(path, std::ios::binary | std::ios::app).put(kOnReference);
       missing.erase(c.op.type);
     }
   for (const OpKind kind : {OpKind::If, OpKind::Loop}) {
