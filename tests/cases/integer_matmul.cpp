@@ -57,6 +57,19 @@ std::vector<Case> cases_integer_matmul() {
       make_case("conv_integer_grouped", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
                 {x, constant(quantized(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7),
                  quantized(DType::U8, {6})}));
+  add(cases, make_case("conv_integer_strided", conv<op::ConvIntegerAttributes>({2, 3}, {2, 1, 0, 2}, {1, 2}),
+                       {quantized(DType::U8, {2, 19, 23, 1}), constant(quantized(DType::U8, {20, 5, 4, 1})),
+                        number(DType::U8, 113), number(DType::U8, 125)}));
+  add(cases, make_case("conv_integer_wide_u8", conv<op::ConvIntegerAttributes>({1, 1}, {2, 2, 2, 2}, {1, 1}),
+                       {quantized(DType::U8, {1, 28, 28, 40}), constant(quantized(DType::U8, {8, 5, 5, 40})),
+                        number(DType::U8, 113), number(DType::U8, 125)}));
+  add(cases,
+      make_case("conv_integer_zero_padded", conv<op::ConvIntegerAttributes>({1, 2}, {3, 2, 1, 2}, {2, 1}),
+                {quantized(DType::U8, {1, 9, 10, 8}), constant(quantized(DType::U8, {5, 3, 3, 8}))}));
+  add(cases, make_case("conv_integer_3d_u8",
+                       conv<op::ConvIntegerAttributes>({1, 2, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
+                       {quantized(DType::I8, {2, 4, 5, 4, 3}),
+                        constant(quantized(DType::U8, {4, 2, 3, 2, 3})), number(DType::I8, -4)}));
   add(cases,
       make_case("conv_integer_depthwise", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
                 {quantized(DType::U8, {1, 6, 6, 16}), constant(quantized(DType::I8, {16, 3, 3, 1})),

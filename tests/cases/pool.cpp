@@ -45,6 +45,18 @@ std::vector<Case> cases_pool() {
   cases.push_back(make_case("max_pool_3x3", window<Max>({3, 3}, {2, 2}, {1, 1, 1, 1}), {f32({1, 9, 9, 16})}));
   cases.push_back(
       make_case("max_pool_ceil", window<Max>({3, 3}, {2, 2}, {0, 0, 0, 0}, true), {f32({1, 8, 8, 4})}));
+  for (const DType dtype : {DType::U8, DType::I8}) {
+    const std::string type(name_of(dtype));
+    for (const int64_t channels : {1, 3, 8, 29, 100})
+      cases.push_back(no_gradient(make_case("max_pool_" + type + "_" + std::to_string(channels),
+                                            window<Max>({3, 2}, {2, 2}, {1, 0, 1, 1}),
+                                            {quantized(dtype, {2, 9, 12, channels})})));
+    cases.push_back(
+        no_gradient(make_case("max_pool_overlap_" + type, window<Max>({3, 3}, {1, 1}, {1, 1, 1, 1}),
+                              {quantized(dtype, {1, 9, 12, 24})})));
+    cases.push_back(no_gradient(make_case("max_pool_3d_" + type, window<Max>({2, 2, 3}, {2, 1, 3}, {}),
+                                          {quantized(dtype, {1, 5, 4, 9, 20})})));
+  }
   cases.push_back(make_case("max_pool_1d", window<Max>({3}, {1}, {1, 1}), {f32({2, 9, 3})}));
   Max dilated = window<Max>({2, 2}, {1, 1}, {0, 0, 0, 0});
   dilated.dilations = {2, 2};

@@ -51,6 +51,14 @@ void add_requantize(std::vector<Case>& cases) {
   add(cases, make_case("requantize_wide", to(DType::I8, Attributes{}, Activation::Clip, -20, 30),
                        {in_range(tensor(DType::I32, {2, 1300}), -9000, 9000), scales(1300), reals(1300),
                         y_scale, fixed(DType::I8, -7)}));
+  // Few channels, whose rows are computed together.
+  const CaseInput narrow = in_range(tensor(DType::I32, {2, 14, 13, 8}), -9000, 9000);
+  add(cases, make_case("requantize_narrow", to(DType::U8, Attributes{}, Activation::Relu),
+                       {narrow, scales(8), reals(8), y_scale, fixed(DType::U8, 3)}));
+  add_real(cases, make_case("requantize_narrow_f32", to(DType::F32, Attributes{}),
+                            {narrow, fixed(DType::F32, 0.004), reals(8)}));
+  add(cases, make_case("requantize_column", to(DType::I8, Attributes{}),
+                       {in_range(tensor(DType::I32, {1100, 1}), -9000, 9000), scales(1), reals(1), y_scale}));
 }
 
 void add_matmuls(std::vector<Case>& cases) {

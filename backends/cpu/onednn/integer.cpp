@@ -4,6 +4,7 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/program.h"
 #include "backends/cpu/simd/quantize.h"
+#include "backends/cpu/support/window_sums.h"
 
 namespace librt::cpu::onednn {
 
@@ -159,16 +160,14 @@ Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const Intege
     });
     Location sums = output();
     if (convolution.window_sums) {
-      ConvGeometry ones = g;
-      ones.output_channels = g.groups;
-      sums = builder.region(static_cast<size_t>(ones.output_shape().elements()) * sizeof(int32_t));
-      add_integer_convolution(builder, ones, x, type, sums, [&](const Desc& plain, const Desc& wanted) {
-        const Tensor weight = builder.temporary(plain);
-        builder.call({weight.location}, [bytes = plain.get_size()](std::byte* const* buffers) {
-          std::memset(buffers[0], 1, bytes);
-        });
-        return builder.converted(weight, wanted);
+      const WindowSums windows(device.simd(), g, convolution.x_signed);
+      const Location places[] = {builder.region(windows.buffer_bytes()),
+                                 builder.region(windows.buffer_bytes())};
+      builder.call({x.location, places[0], places[1]}, [windows](std::byte* const* buffers) {
+        windows.run(buffers[0],
+                    {reinterpret_cast<int32_t*>(buffers[1]), reinterpret_cast<int32_t*>(buffers[2])});
       });
+      sums = places[windows.result()];
     }
     add_finish(builder, convolution.finish, sums, convolution.inputs);
     return builder.build({});

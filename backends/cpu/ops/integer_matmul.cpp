@@ -225,6 +225,22 @@ struct ConvFinish {
       sums[o] = simd->loops<QuantizeLoops>().sum_row[weight_signed ? 0 : 1](weight + o * count, count) -
                 shift * static_cast<int32_t>(count);
   }
+  /// Overwrites `added` and `zeros`; `added` may be `w_sums`.
+  void correct_pixels(int32_t* y, const int32_t* w_sums, int32_t* added, int32_t* zeros,
+                      const int32_t* windows, int32_t zx) const noexcept {
+    const auto offset = static_cast<uint32_t>(window_elements(g) * zx);
+    for (int64_t o = 0; o < g.output_channels; ++o) {
+      const auto zero = static_cast<uint32_t>(zeros[o]);
+      const uint32_t product = has_x_zero ? static_cast<uint32_t>(zx) * static_cast<uint32_t>(w_sums[o]) : 0;
+      added[o] = static_cast<int32_t>(offset * zero - product);
+      zeros[o] = static_cast<int32_t>(0 - zero);
+    }
+    const int64_t channels = g.output_channels, pixels = g.output_shape().elements() / channels;
+    parallel_for(pixels, channels, 1, [&](int64_t begin, int64_t end) noexcept {
+      simd->loops<QuantizeLoops>().add_outer(y + begin * channels, added, zeros, windows + begin, end - begin,
+                                             channels);
+    });
+  }
   /// places: the result, two rows of [O], window sums, x, weight, [x_zero], [weight_zero].
   void operator()(std::byte* const* buffers) const {
     auto* y = reinterpret_cast<int32_t*>(buffers[0]);
@@ -237,6 +253,7 @@ struct ConvFinish {
     for (int64_t o = 0; o < g.output_channels; ++o)
       zeros[o] =
           (has_weight_zero ? byte_at(buffers[6], weight_signed, shared_weight_zero ? 0 : o) : 0) - shift;
+    if (g.groups == 1 && sums_windows) return correct_pixels(y, w_sums, sums, zeros, windows, zx);
     const int64_t channels = g.output_channels_per_group();
     const int64_t pixels = g.output_shape().elements() / std::max<int64_t>(g.output_channels, 1);
     const auto offset = static_cast<int32_t>(window_elements(g)) * zx;

@@ -25,7 +25,8 @@ struct Pool {
   int64_t in_points = 1, out_points = 1;
   int64_t taps = 1;
 
-  const float* in(const float* x, int64_t image, int64_t point) const noexcept {
+  template <class T>
+  const T* in(const T* x, int64_t image, int64_t point) const noexcept {
     return x + (image * in_points + point) * width;
   }
 };
@@ -85,12 +86,33 @@ LayoutId layout_of(const TensorInfo& info, Producers producers, size_t input) {
              : kDense;
 }
 
+/// The loops of pools by rows: y = combine(y, x), and the windows along one row.
+template <class T>
+struct RowLoop {
+  void (*combine)(T* y, const T* x, int64_t n);
+  WindowLoops::PoolRow<T> windows;
+  decltype(RowLoops::scale) scale;  ///< of averages
+};
+RowLoop<float> row_loop(const Simd& simd, bool max, float) {
+  return {
+      simd.loops<RowLoops>().accumulate[static_cast<int>(max ? ReduceFunction::Max : ReduceFunction::Sum)],
+      simd.loops<WindowLoops>().pool_row[max ? 1 : 0], simd.loops<RowLoops>().scale};
+}
+RowLoop<int8_t> row_loop(const Simd& simd, bool, int8_t) {
+  return {simd.loops<QuantizedLoops>().max_i8, simd.loops<WindowLoops>().max_row_i8, nullptr};
+}
+RowLoop<uint8_t> row_loop(const Simd& simd, bool, uint8_t) {
+  return {simd.loops<QuantizedLoops>().max_u8, simd.loops<WindowLoops>().max_row_u8, nullptr};
+}
+
 /// For few channels or overlapping windows: the input rows of a row of windows are combined first, in
 /// segments that stay in L1, with the neutral element in the padding; then the windows along the result.
-template <bool kMax>
+template <bool kMax, class T>
 KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, LayoutId layout) {
-  constexpr int64_t kBuffer = 4096;
-  constexpr float kNeutral = kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+  constexpr int64_t kBuffer = 16384 / sizeof(T);
+  constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                            : std::numeric_limits<T>::lowest();
+  constexpr T kNeutral = kMax ? kLeast : T{0};
   const WindowAxis& across = pool.axes[2];
   const int64_t capacity = kBuffer / std::max<int64_t>(pool.width, 1);
   const int64_t segment = std::clamp<int64_t>((capacity - across.reach()) / across.stride + 1, 1,
@@ -100,18 +122,15 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
   counts.reserve(static_cast<size_t>(std::max<int64_t>(across.output, 0)));
   for (int64_t i = 0; i < across.output; ++i) counts.push_back(average_count(across, i, count_pad));
   Requirements requirements;
-  requirements.scratch = static_cast<size_t>(max_threads() * buffered) * sizeof(float);
+  requirements.scratch = static_cast<size_t>(max_threads() * buffered) * sizeof(T);
   return make_kernel(
-      [=, &simd, counts = std::move(counts)](const Call& call) noexcept {
+      [=, loop = row_loop(simd, kMax, T{}), counts = std::move(counts)](const Call& call) noexcept {
         const WindowAxis &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
-        const auto combine =
-            simd.loops<RowLoops>()
-                .accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
         const int64_t lines = d.output * h.output;
         parallel_for(
-            pool.images * lines, w.output * pool.width * pool.taps, 1,
+            pool.images * lines, w.output * pool.width * pool.taps * static_cast<int64_t>(sizeof(T)) / 4, 1,
             [&](int64_t begin, int64_t end) noexcept {
-              float* buffer = call.scratch<float>() + thread_index() * buffered;
+              T* buffer = call.scratch<T>() + thread_index() * buffered;
               for (int64_t line = begin; line < end; ++line) {
                 const int64_t image = line / lines, od = line % lines / h.output, oh = line % h.output;
                 const Taps in_d = inside(d, od), in_h = inside(h, oh);
@@ -123,33 +142,32 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
                                 high = std::clamp<int64_t>(w.input - left, low, columns);
                   std::fill(buffer, buffer + low * pool.width, kNeutral);
                   std::fill(buffer + high * pool.width, buffer + columns * pool.width, kNeutral);
-                  float* middle = buffer + low * pool.width;
+                  T* middle = buffer + low * pool.width;
                   const int64_t count = (high - low) * pool.width;
                   bool empty = true;
                   for (int64_t i = in_d.begin; i < in_d.end; ++i)
                     for (int64_t j = in_h.begin; j < in_h.end; ++j) {
                       const int64_t row = (d.position(od, i) * h.input + h.position(oh, j)) * w.input;
-                      const float* from = pool.in(call.in<float>(0), image, row + left + low);
+                      const T* from = pool.in(call.in<T>(0), image, row + left + low);
                       if (empty)
-                        std::memcpy(middle, from, static_cast<size_t>(count) * sizeof(float));
+                        std::memcpy(middle, from, static_cast<size_t>(count) * sizeof(T));
                       else
-                        combine(middle, from, count);
+                        loop.combine(middle, from, count);
                       empty = false;
                     }
                   if (empty) std::fill(middle, middle + count, kNeutral);
-                  float* out = call.out<float>() + (line * w.output + first) * pool.width;
-                  simd.loops<WindowLoops>().pool_row[kMax ? 1 : 0](buffer, out, n, pool.width, w.stride,
-                                                                   w.kernel, w.dilation);
-                  if (kMax) continue;
-                  for (int64_t i = 0; i < n;) {  // windows that hold equally many elements
-                    const int64_t same = counts[static_cast<size_t>(first + i)];
-                    int64_t last = i + 1;
-                    while (last < n && counts[static_cast<size_t>(first + last)] == same) ++last;
-                    float* to = out + i * pool.width;
-                    simd.loops<RowLoops>().scale(to, to,
-                                                 1.0f / static_cast<float>(std::max<int64_t>(same * rest, 1)),
-                                                 (last - i) * pool.width);
-                    i = last;
+                  T* out = call.out<T>() + (line * w.output + first) * pool.width;
+                  loop.windows(buffer, out, n, pool.width, w.stride, w.kernel, w.dilation);
+                  if constexpr (!kMax) {
+                    for (int64_t i = 0; i < n;) {  // windows that hold equally many elements
+                      const int64_t same = counts[static_cast<size_t>(first + i)];
+                      int64_t last = i + 1;
+                      while (last < n && counts[static_cast<size_t>(first + last)] == same) ++last;
+                      float* to = out + i * pool.width;
+                      loop.scale(to, to, 1.0f / static_cast<float>(std::max<int64_t>(same * rest, 1)),
+                                 (last - i) * pool.width);
+                      i = last;
+                    }
                   }
                 }
               }
@@ -174,7 +192,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   constexpr int64_t kFewChannels = 32;
   if (wide &&
       (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output)))
-    return make_by_rows<kMax>(device.simd(), pool, count_pad, layout);
+    return make_by_rows<kMax, float>(device.simd(), pool, count_pad, layout);
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
         // Channels combined at a time; 16-bit floats are widened on the way.
@@ -215,29 +233,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
 Result<KernelPtr> create_quantized_max(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   const Pool pool = make_pool(geometry, kDense);
-  const bool is_signed = node.dtype(0) == DType::I8;
-  return make_kernel([=, combine = device.simd().loops<QuantizedLoops>().quantized_max[is_signed ? 0 : 1]](
-                         const Call& call) noexcept {
-    const auto* x = call.in<uint8_t>(0);
-    auto* y = call.out<uint8_t>();
-    const auto width = static_cast<size_t>(pool.width);
-    parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) {
-                     uint8_t* out = y + i * pool.width;
-                     bool first = true;
-                     for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
-                       const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
-                       if (first)
-                         std::memcpy(out, in, width);
-                       else
-                         combine(out, in, pool.width);
-                       first = false;
-                     });
-                     if (first) std::memset(out, is_signed ? 0x80 : 0, width);
-                   }
-                 });
-  });
+  if (node.dtype(0) == DType::I8) return make_by_rows<true, int8_t>(device.simd(), pool, false, kDense);
+  return make_by_rows<true, uint8_t>(device.simd(), pool, false, kDense);
 }
 
 /// Positions in the flattened [N,C,S] of each window's first largest element; -1 for a window in the padding.

@@ -137,30 +137,38 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
   if (attributes.epilogue) epilogue = *attributes.epilogue;
   const auto activation = activation_of(device.simd(), epilogue.activation);
   const auto quantize = device.simd().loops<QuantizeLoops>().quantize[code_of(to)];
-  // Long rows are split, so that intermediates stay in L1.
-  const int64_t pieces = (channels + kWideBlock - 1) / kWideBlock;
+  // Long rows are split, so that intermediates stay in L1; short ones are computed together, with scale and
+  // bias repeated.
+  const int64_t together = std::max<int64_t>(kWideBlock / std::max<int64_t>(channels, 1), 1);
+  const int64_t line = together * channels, lines = (rows + together - 1) / together;
+  const int64_t pieces = (line + kWideBlock - 1) / kWideBlock;
   return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
     const auto add = simd.loops<BinaryLoops>()
                          .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
     const auto widen = simd.loops<QuantizeLoops>().dequantize[static_cast<int>(IntegerCode::I32)];
     const float y_scale = to == DType::F32 ? 1.0f : *call.in<float>(3), inverse = 1 / y_scale;
     const bool normal = std::isnormal(y_scale) && std::isnormal(inverse);
-    parallel_for(rows * pieces, std::min(channels, kWideBlock) * 4, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   float buffer[kWideBlock];
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t from = i % pieces * kWideBlock, at = i / pieces * channels + from;
-                     const int64_t count = std::min(kWideBlock, channels - from);
-                     float* real = to == DType::F32 ? call.out<float>() + at : buffer;
-                     widen(call.in<int32_t>(0) + at, call.in<float>(1) + (each ? from : 0), nullptr, real,
-                           count, each);
-                     if (has_bias) add(real, call.in<float>(2) + from, real, count);
-                     if (activation != nullptr) activation(real, real, count, epilogue.alpha, epilogue.beta);
-                     if (to != DType::F32)
-                       quantize(real, &y_scale, normal ? &inverse : nullptr, call.in<std::byte>(4),
-                                call.out<std::byte>() + at, count, false);
-                   }
-                 });
+    parallel_for(lines * pieces, std::min(line, kWideBlock) * 4, 1, [&](int64_t begin, int64_t end) noexcept {
+      float buffer[kWideBlock], scales[kWideBlock], biases[kWideBlock];
+      const auto repeated = [=](const float* values, float* copies) noexcept {
+        if (together == 1) return values;
+        for (int64_t i = 0; i < together; ++i) std::copy_n(values, channels, copies + i * channels);
+        return static_cast<const float*>(copies);
+      };
+      const float* scale = each ? repeated(call.in<float>(1), scales) : call.in<float>(1);
+      const float* bias = has_bias ? repeated(call.in<float>(2), biases) : nullptr;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t from = i % pieces * kWideBlock, at = i / pieces * line + from;
+        const int64_t count = std::min({kWideBlock, line - from, rows * channels - at});
+        float* real = to == DType::F32 ? call.out<float>() + at : buffer;
+        widen(call.in<int32_t>(0) + at, scale + (each ? from : 0), nullptr, real, count, each);
+        if (has_bias) add(real, bias + from, real, count);
+        if (activation != nullptr) activation(real, real, count, epilogue.alpha, epilogue.beta);
+        if (to != DType::F32)
+          quantize(real, &y_scale, normal ? &inverse : nullptr, call.in<std::byte>(4),
+                   call.out<std::byte>() + at, count, false);
+      }
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -213,6 +214,45 @@ void combine_integers(int32_t* y, const int32_t* a, int32_t factor_a, const int3
                                 fb * static_cast<uint32_t>(b[i]));
 }
 
+template <int kWidth, class T>
+void sum_narrow(const T* x, int32_t* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t sum = 0;
+    for (int c = 0; c < kWidth; ++c) sum += x[i * kWidth + c];
+    y[i] = sum;
+  }
+}
+template <class T>
+void sum_runs(const void* runs, int32_t* y, int64_t n, int64_t width) {
+  const auto* x = static_cast<const T*>(runs);
+  switch (width) {
+    case 1: return sum_narrow<1>(x, y, n);
+    case 2: return sum_narrow<2>(x, y, n);
+    case 3: return sum_narrow<3>(x, y, n);
+    case 4: return sum_narrow<4>(x, y, n);
+    case 8: return sum_narrow<8>(x, y, n);
+    default: break;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = sum_row<T>(x + i * width, width);
+}
+
+/// In unsigned integers, which may wrap.
+void add_outer(int32_t* y, const int32_t* a, const int32_t* b, const int32_t* factors, int64_t rows,
+               int64_t n) {
+  using V = Vector < uint32_t, kVectorBytes<32 ? kVectorBytes : 32>;
+  constexpr int64_t kWidth = sizeof(V) / sizeof(uint32_t);
+  for (int64_t r = 0; r < rows; ++r, y += n) {
+    const auto factor = static_cast<uint32_t>(factors[r]);
+    int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth)
+      store(y + i, load<V>(y + i) + load<V>(a + i) + load<V>(b + i) * (V{} + factor));
+    for (; i < n; ++i)
+      y[i] = static_cast<int32_t>(static_cast<uint32_t>(y[i]) + static_cast<uint32_t>(a[i]) +
+                                  static_cast<uint32_t>(b[i]) * factor);
+  }
+}
+
 void flip_signs(const uint8_t* x, int8_t* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<int8_t>(x[i] ^ 0x80u);
@@ -241,6 +281,9 @@ constexpr QuantizeLoops make_loops() {
   table.dot[1][0] = &dot<uint8_t, int8_t>;
   table.dot[1][1] = &dot<uint8_t, uint8_t>;
   table.combine_integers = &combine_integers;
+  table.sum_runs[0] = &sum_runs<int8_t>;
+  table.sum_runs[1] = &sum_runs<uint8_t>;
+  table.add_outer = &add_outer;
   table.flip_signs = &flip_signs;
   return table;
 }

@@ -39,6 +39,11 @@ struct QuantizeLoops {
   /// y += factor_a a + factor_b b
   void (*combine_integers)(int32_t* y, const int32_t* a, int32_t factor_a, const int32_t* b, int32_t factor_b,
                            int64_t n);
+  /// y[i] = the sum of x[i width + c] over c < width
+  void (*sum_runs[2])(const void* x, int32_t* y, int64_t n, int64_t width);
+  /// y[r n + i] += a[i] + b[i] factors[r], r < rows
+  void (*add_outer)(int32_t* y, const int32_t* a, const int32_t* b, const int32_t* factors, int64_t rows,
+                    int64_t n);
   /// y = x - 128
   void (*flip_signs)(const uint8_t* x, int8_t* y, int64_t n);
 };

@@ -35,9 +35,7 @@ void add_quantized(const void* first, const void* second, void* result, int64_t 
 }
 
 template <class T>
-void quantized_max(void* result, const void* quantized, int64_t n) {
-  auto* y = static_cast<T*>(result);
-  const auto* x = static_cast<const T*>(quantized);
+void quantized_max(T* y, const T* x, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
 }
@@ -61,8 +59,8 @@ constexpr QuantizedLoops make_loops() {
   set_add<int8_t, uint8_t>(table, 0, 1);
   set_add<uint8_t, int8_t>(table, 1, 0);
   set_add<uint8_t, uint8_t>(table, 1, 1);
-  table.quantized_max[0] = &quantized_max<int8_t>;
-  table.quantized_max[1] = &quantized_max<uint8_t>;
+  table.max_i8 = &quantized_max<int8_t>;
+  table.max_u8 = &quantized_max<uint8_t>;
   table.look_up[0] = &look_up<uint8_t>;
   table.look_up[1] = &look_up<uint16_t>;
   table.look_up[2] = &look_up<uint32_t>;

@@ -14,7 +14,8 @@ struct QuantizedLoops {
   /// y = round(a factor_a + b factor_b + offset) within [low, high]; by the types of a, b and y.
   void (*add_quantized[2][2][2])(const void* a, const void* b, void* y, int64_t n, const QuantizedSum& sum);
   /// y = max(y, x)
-  void (*quantized_max[2])(void* y, const void* x, int64_t n);
+  void (*max_i8)(int8_t* y, const int8_t* x, int64_t n);
+  void (*max_u8)(uint8_t* y, const uint8_t* x, int64_t n);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
 };

@@ -15,40 +15,51 @@ RT_INLINE T combine(T a, T b) {
     return a + b;
 }
 
-template <bool kMax>
-void combine_runs(const float* x, float* y, int64_t n) {
+template <bool kMax, class T>
+void combine_runs(const T* x, T* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = combine<kMax>(x[i], y[i]);
 }
 
 /// Few channels: their count is a compile-time constant.
-template <bool kMax, int kWidth>
-void pool_narrow(const float* x, float* y, int64_t n, int64_t stride, int64_t taps, int64_t dilation) {
+template <bool kMax, int kWidth, class T>
+void pool_narrow(const T* x, T* y, int64_t n, int64_t stride, int64_t taps, int64_t dilation) {
   for (int64_t k = 0; k < taps; ++k) {
-    const float* from = x + k * dilation * kWidth;
+    const T* from = x + k * dilation * kWidth;
     if (stride == 2) {
 #pragma omp simd
       for (int64_t o = 0; o < n; ++o)
         for (int c = 0; c < kWidth; ++c) {
-          const float value = from[o * 2 * kWidth + c];
+          const T value = from[o * 2 * kWidth + c];
           y[o * kWidth + c] = k == 0 ? value : combine<kMax>(value, y[o * kWidth + c]);
         }
     } else {
       for (int64_t o = 0; o < n; ++o)
         for (int c = 0; c < kWidth; ++c) {
-          const float value = from[o * stride * kWidth + c];
+          const T value = from[o * stride * kWidth + c];
           y[o * kWidth + c] = k == 0 ? value : combine<kMax>(value, y[o * kWidth + c]);
         }
     }
   }
 }
 
+/// The channels from c on that fill whole vectors; returns where they end.
+template <bool kMax, int kBytes, class T>
+RT_INLINE int64_t pool_vectors(const T* x, T* y, int64_t c, int64_t width, int64_t taps, int64_t step) {
+  using V = Vector<T, kBytes>;
+  for (; c + kLanes<T, kBytes> <= width; c += kLanes<T, kBytes>) {
+    V value = load<V>(x + c);
+    for (int64_t k = 1; k < taps; ++k) value = combine<kMax>(load<V>(x + k * step + c), value);
+    store(y + c, value);
+  }
+  return c;
+}
+
 /// Floor: x is read and y written once; x is in L1.
-template <bool kMax>
-void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
-              int64_t dilation) {
+template <bool kMax, class T>
+void pool_row(const T* x, T* y, int64_t n, int64_t width, int64_t stride, int64_t taps, int64_t dilation) {
   if (stride == 1) {
-    __builtin_memcpy(y, x, static_cast<size_t>(n * width) * sizeof(float));
+    __builtin_memcpy(y, x, static_cast<size_t>(n * width) * sizeof(T));
     for (int64_t k = 1; k < taps; ++k) combine_runs<kMax>(x + k * dilation * width, y, n * width);
     return;
   }
@@ -59,21 +70,19 @@ void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride
     case 4: return pool_narrow<kMax, 4>(x, y, n, stride, taps, dilation);
     default: break;
   }
-  constexpr int kBytes = kVectorBytes < 32 ? kVectorBytes : 32, kWidth = kLanes<float, kBytes>;
-  using V = Vector<float, kBytes>;
+  constexpr int kBytes = kVectorBytes < 32 ? kVectorBytes : 32;
+  const int64_t step = dilation * width;
   for (int64_t o = 0; o < n; ++o) {
-    const float* from = x + o * stride * width;
-    float* to = y + o * width;
-    int64_t c = 0;
-    for (; c + kWidth <= width; c += kWidth) {
-      V value = load<V>(from + c);
-      for (int64_t k = 1; k < taps; ++k)
-        value = combine<kMax>(load<V>(from + k * dilation * width + c), value);
-      store(to + c, value);
+    const T* from = x + o * stride * width;
+    T* to = y + o * width;
+    int64_t c = pool_vectors<kMax, kBytes>(from, to, 0, width, taps, step);
+    if constexpr (sizeof(T) == 1) {
+      c = pool_vectors<kMax, 16>(from, to, c, width, taps, step);
+      c = pool_vectors<kMax, 8>(from, to, c, width, taps, step);
     }
     for (; c < width; ++c) {
-      float value = from[c];
-      for (int64_t k = 1; k < taps; ++k) value = combine<kMax>(from[k * dilation * width + c], value);
+      T value = from[c];
+      for (int64_t k = 1; k < taps; ++k) value = combine<kMax>(from[k * step + c], value);
       to[c] = value;
     }
   }
@@ -139,8 +148,10 @@ void resize_row(const float* x, const int32_t* index, const float* weight, int64
 
 constexpr WindowLoops make_loops() {
   WindowLoops table{};
-  table.pool_row[0] = &pool_row<false>;
-  table.pool_row[1] = &pool_row<true>;
+  table.pool_row[0] = &pool_row<false, float>;
+  table.pool_row[1] = &pool_row<true, float>;
+  table.max_row_i8 = &pool_row<true, int8_t>;
+  table.max_row_u8 = &pool_row<true, uint8_t>;
   table.max_gradient = &max_gradient;
   table.resize_row = &resize_row;
   return table;
