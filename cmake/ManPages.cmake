@@ -19,7 +19,7 @@ function(rt_man_page program name help)
     DEPENDS ${program} "${PROJECT_SOURCE_DIR}/cmake/man_page.inc" "${PROJECT_SOURCE_DIR}/cmake/help_for_man"
     COMMENT "Writing ${rt_man}/${program}.1" VERBATIM)
   set_property(GLOBAL APPEND PROPERTY RT_MAN_PAGES "${rt_man}/${program}.1")
-  install(FILES "${rt_man}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
+  install(FILES "${rt_man}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT librt-tools OPTIONAL)
 endfunction()
 rt_man_page(rtconvert "compile an ONNX model for librt" --help-all)
 rt_man_page(rtrun "run a compiled model on files" --help)

@@ -9,6 +9,7 @@ rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix" # an installed tree can be moved
+"$here/against.sh" "$work/prefix" "$libdir" "$work/against" "$compiler" "$root"
 # build_project SOURCE OPTION...: builds SOURCE with the installed librt in SOURCE's name under $work/build.
 build_project() {
   name=$(basename "$1")
