@@ -17,6 +17,12 @@ install(TARGETS rt_runtime EXPORT librtTargets
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT librt-dev)
 
+# librt.a, in the same folder: libc6-dev has another of that name.
+if(TARGET rt_static)
+  install(TARGETS rt_static EXPORT librtTargets ARCHIVE DESTINATION "${rt_libdir}" COMPONENT librt-dev
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
 # librt_compiler, beside librt.so, which it finds there.
 if(TARGET rt_compiler_library)
   set_target_properties(rt_compiler_library PROPERTIES INSTALL_RPATH "$ORIGIN" ${rt_final_rpath})
@@ -57,7 +63,7 @@ if(TARGET rtbench)
     DESTINATION "${CMAKE_INSTALL_DATADIR}/librt" COMPONENT librt-tools)
 endif()
 
-# find_package(librt) -> librt::runtime, and librt::compiler (COMPONENTS compiler)
+# find_package(librt) -> librt::runtime, librt::compiler (COMPONENTS compiler), librt::runtime_static (COMPONENTS static)
 set(rt_cmakedir "${CMAKE_INSTALL_LIBDIR}/cmake/librt")
 install(EXPORT librtTargets NAMESPACE librt:: DESTINATION "${rt_cmakedir}" COMPONENT librt-dev)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/librtConfig.cmake.in"
@@ -72,6 +78,11 @@ string(REGEX REPLACE "/$" "" rt_prefix_from_pc "${rt_prefix_from_pc}")
 set(rt_pc librt)
 if(TARGET rt_compiler_library)
   list(APPEND rt_pc librt-compiler)
+endif()
+if(TARGET rt_static)
+  list(APPEND rt_pc librt-static)
+  list(TRANSFORM rt_static_libraries PREPEND "-l" OUTPUT_VARIABLE rt_static_flags)
+  list(JOIN rt_static_flags " " rt_static_flags)
 endif()
 foreach(name IN LISTS rt_pc)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)

@@ -57,8 +57,9 @@ if(TARGET rt_compiler_library)
   string(APPEND rt_dev_depends ", librt-compiler0 ${rt_same}")
   string(APPEND rt_tools_depends ", librt-compiler0 ${rt_same}")
 endif()
-rt_package(librt-dev SECTION libdevel DEPENDS "${rt_dev_depends}"
-  SUMMARY "headers for programs that use librt" TEXT "${rt_text}\nThis package has headers, and files for CMake and pkg-config.")
+rt_package(librt-dev SECTION libdevel DEPENDS "${rt_dev_depends}" SUGGESTS libdnnl-dev
+  SUMMARY "headers for programs that use librt"
+  TEXT "${rt_text}\nThis package has headers, a static library, and files for CMake and pkg-config.")
 if(TARGET rtconvert)
   rt_package(librt-tools SECTION utils DEPENDS "${rt_tools_depends}" RECOMMENDS librt-vulkan
     SUMMARY "compile, run, measure and train models" TEXT "${rt_text}\nThis package has rtconvert, rtrun, rtbench and rttrain.")

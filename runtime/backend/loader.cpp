@@ -36,6 +36,11 @@ std::string own_file() {
 }
 
 Result<const BackendModule*> open_module(std::string_view name) {
+  for (const BackendModule* module : linked_modules()) {
+    if (module == nullptr || module->name == nullptr || name != module->name) continue;
+    RT_TRY(check_module(module, name, "this program"));
+    return module;
+  }
   const std::string file_name = text("librt_", name, ".so");
   std::string searched;
   for (const std::string& folder : module_folders()) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,11 @@ inline constexpr std::array<std::string_view, 4> kBackendNames = {"cpu", "cuda",
 /// the folder of librt.so, then ../lib/librt and ../<libdir>/librt relative to the program's folder.
 std::vector<std::string> module_folders();
 
-/// The module librt_<name>.so, or the reason why it cannot be used. Loads at most once per file.
+/// The modules in this program: those of a static librt.a (cmake/Static.cmake), none in librt.so.
+std::span<const BackendModule* const> linked_modules() noexcept;
+
+/// The module of this name among linked_modules(), or librt_<name>.so, or the reason why it cannot be used.
+/// Loads at most once per file.
 Result<const BackendModule*> load_module(std::string_view name);
 
 /// Checks size, ABI stamp and name of the struct returned by a module.

@@ -37,6 +37,16 @@ loads "$work/build/classify"
 shows "$work/build/memory" "$digits"
 "$work/build/clock" >/dev/null || fail "-lrt"
 ! ldd "$work/build/clock" | grep -q 'librt.so.0' || fail "-lrt found this librt: $(ldd "$work/build/clock")"
+# alone PROGRAM: librt is inside it.
+alone() { ! ldd "$1" | grep -q 'librt.so.0' || fail "$1 loads $(ldd "$1")"; }
+if [ -e "$prefix/$libdir/librt/librt.a" ]; then
+  # In a folder of its own, where it finds no modules.
+  runs "$work/build/classify_static"
+  alone "$work/build/classify_static"
+  shows "$work/build/memory_static" "$digits"
+  # A program with an OpenMP runtime keeps that one.
+  ! nm "$work/build/classify_static" | grep -E ' [TW] (GOMP_|omp_)' || fail "librt.a defines OpenMP's functions"
+fi
 echo "$prefix: find_package"
 
 if command -v pkg-config >/dev/null; then
@@ -48,6 +58,12 @@ if command -v pkg-config >/dev/null; then
   runs "$work/classify"
   loads "$work/classify"
   shows "$work/memory" "$digits"
+  if pkg-config --exists librt-static; then
+    # shellcheck disable=SC2046
+    cc -std=c11 "$root/examples/memory.c" $(pkg-config --cflags --libs --static librt-static) -o "$work/memory_static"
+    shows "$work/memory_static" "$digits"
+    alone "$work/memory_static"
+  fi
   echo "$prefix: pkg-config"
 else
   echo "pkg-config is not installed: its part of this test did not run"

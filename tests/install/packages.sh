@@ -61,6 +61,7 @@ has librt0 "$libdir/librt/librt.so.0"
 has librt0 "$libdir/librt/librt_cpu.so"
 has librt0 "$libdir/librt/librt_reference.so"
 has librt-dev "$libdir/librt/librt.so"
+[[ ! -e $build/archive/librt.a ]] || has librt-dev "$libdir/librt/librt.a"
 has librt-dev include/rt/rt.h
 has librt-dev "$libdir/pkgconfig/librt.pc"
 has librt-dev "$libdir/cmake/librt/librtConfig.cmake"
