@@ -75,6 +75,8 @@ if [ -x "$prefix/bin/rtconvert" ]; then
     "$prefix/bin/rtconvert" zoo:lenet5 -o lenet5.onnx && "$prefix/bin/rtconvert" lenet5.onnx -o lenet5.rt &&
       "$prefix/bin/rtrun" lenet5.rt --random-input --backend cpu && "$prefix/bin/rtbench" --devices && "$prefix/bin/rttrain" --version
   ) >"$work/programs.log" 2>&1 || fail "a program: $(cat "$work/programs.log")"
+  # Libraries beside the modules are none.
+  ! grep 'not a backend module' "$work/programs.log" || fail "rtbench --devices takes a library for a backend"
   "$work/build/check" "$work/lenet5.onnx" >"$work/output.txt" || fail "check: $(cat "$work/output.txt")"
   echo "$prefix: programs"
 fi

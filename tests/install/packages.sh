@@ -75,6 +75,9 @@ needs librt0 'libdnnl*'
 needs librt-dev "librt0 (= $version)"
 if [[ -e $build/bin/rtconvert ]]; then
   for program in rtconvert rtrun rtbench rttrain; do has librt-tools bin/$program; done
+  has librt-tools share/bash-completion/completions/rtrun
+  has librt-tools share/fish/vendor_completions.d/rtrun.fish
+  [[ -n $(find "$work/librt-tools/usr/share/zsh" -name _rtrun) ]] || fail "no zsh completion in librt-tools"
   has librt-compiler0 "$libdir/librt/librt_compiler.so.0"
   has librt-dev "$libdir/librt/librt_compiler.so"
   needs librt-tools "librt-compiler0 (= $version)"

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "tools/cli/exit_code.h"
@@ -242,6 +243,11 @@ Option* Option::take_all() {
   return this;
 }
 
+Option* Option::suggest(std::vector<std::string> words) {
+  suggestions_ = std::move(words);
+  return this;
+}
+
 size_t Option::count() const {
   return option_->count();
 }
@@ -292,6 +298,12 @@ void CommandLine::set_up_help(const ProgramHelp& help) {
   app.name(help.program);
   app.set_version_flag("--version", help.program + " " + RT_VERSION_TEXT);
   app.footer(footer_of(help));
+  app.add_flag_callback("--completion-table",
+                        [this] {
+                          std::fputs(completion_table().c_str(), stdout);
+                          throw CLI::Success();
+                        })
+      ->group("");
   app.get_help_ptr()->description("Print this and exit");
   app.get_option("--version")->description("Print the version and exit");
   std::vector<std::string> left_out;
@@ -315,6 +327,44 @@ void CommandLine::set_up_help(const ProgramHelp& help) {
   }
   if (!help.topics.empty()) show("--help-all", "Print all options", {});
   app.formatter(std::make_shared<WrappingFormatter>(left_out, std::vector<std::string>()));
+}
+
+// A line for each option that the help has: names, what its value is (flag, words, number, text), the words,
+// and the first words of the description, separated by tabs.
+std::string CommandLine::completion_table() const {
+  std::string table;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    const bool by_position = option->get_positional();
+    if (option->get_group().empty()) continue;
+    const std::string type = option->get_type_name();
+    const size_t colon = type.find(':');
+    std::vector<std::string> words;
+    for (const Option& own : options_)
+      if (own.is(*option)) words = own.suggestions();
+    std::string kind = type.starts_with("TEXT") ? "text" : "number";
+    if (words.empty() && colon != std::string::npos && type.substr(colon + 1).starts_with("{")) {
+      words = choices_of(type.substr(colon + 1));
+      kind = "words";
+    } else if (!words.empty()) {
+      kind = "words";
+    }
+    if (by_position)
+      table += "-";
+    else
+      table += option->get_name(false, true);
+    std::string description = option->get_description();
+    for (char& c : description)
+      if (c == '\n' || c == '\t') c = ' ';
+    table += "\t" + (option->get_items_expected_max() == 0 ? "flag" : kind) + "\t";
+    for (const std::string& word : words) table += (&word == &words.front() ? "" : " ") + word;
+    table += "\t" + description + "\n";
+  }
+  return table;
+}
+
+std::vector<std::string> backends_and(std::vector<std::string> more) {
+  more.insert(more.begin(), {"cpu", "vulkan", "cuda", "reference"});
+  return more;
 }
 
 uint64_t milliseconds(double seconds) {

@@ -65,13 +65,19 @@ class Option {
   /// May be given again and again; takes one argument each time.
   Option* take_all();
 
+  /// Values that a shell may complete, beside any other text.
+  Option* suggest(std::vector<std::string> words);
+
   /// How often the command line holds it.
   size_t count() const;
   /// "--name".
   std::string get_name() const;
+  const std::vector<std::string>& suggestions() const { return suggestions_; }
+  bool is(const CLI::Option& option) const { return option_ == &option; }
 
  private:
   CLI::Option* option_;
+  std::vector<std::string> suggestions_;
 };
 
 /// Groups of options that `--help` leaves out and a flag of their own shows.
@@ -110,8 +116,8 @@ class CommandLine {
   /// "--name{TEXT}": --name sets the value to TEXT, --name=OTHER to OTHER.
   Option* add_flag(const std::string& name, std::string& value, const std::string& description);
 
-  /// Adds --version, the topics' flags and --help-all where there are topics, and lays out the help. Call it
-  /// after all options are declared.
+  /// Adds --version, --completion-table (for cmake/completions.sh, not in the help), the topics' flags and
+  /// --help-all where there are topics, and lays out the help. Call it after all options are declared.
   void set_up_help(const ProgramHelp& help);
 
   /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
@@ -134,10 +140,14 @@ class CommandLine {
 
  private:
   Option* keep(CLI::Option* option);
+  std::string completion_table() const;
 
   std::unique_ptr<CLI::App> app_;
   std::deque<Option> options_;
 };
+
+/// What --backend may be: librt's backends, and the words given.
+std::vector<std::string> backends_and(std::vector<std::string> more);
 
 /// Adds --copy-model and --skip-checksums. Options: rt::ModelOptions.
 template <class Options>

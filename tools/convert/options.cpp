@@ -96,7 +96,8 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
          "NAME=FILE: a .npy or .pb tensor for --verify, --accuracy and --keep-accuracy; others are random")
       ->take_all();
   app.add_option("--verify-backend", options.verify_backend,
-                 "For --verify: also run a session on this backend");
+                 "For --verify: also run a session on this backend")
+      ->suggest(tools::backends_and({}));
   app.add_option("--seed", options.seed, "For --verify: seed of the random inputs");
   app.add_option("--rtol", options.rtol,
                  "For --verify: relative tolerance; default: 0.001, or 0.03 with --precision fp16 or bf16");
@@ -323,7 +324,7 @@ struct Table {
 /// Options that choose what is converted and where to, or what a program prints.
 bool is_of_programs(const std::string& name) {
   return name == "model" || name == "output" || name == "list-ops" || name == "list-passes" ||
-         name == "verbose" || name == "version" || name.starts_with("help");
+         name == "verbose" || name == "version" || name == "completion-table" || name.starts_with("help");
 }
 
 /// The setting as an argument of a command line; nothing for a flag that is off.

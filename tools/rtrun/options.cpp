@@ -25,7 +25,8 @@ void declare_session(CommandLine& app, Options& options, Texts& texts) {
   app.add_option("model", options.model,
                  "Compiled model (.rt), or an ONNX file, which rtconvert compiles into the cache folder")
       ->required();
-  app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
+  app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")
+      ->suggest(librt::tools::backends_and({"auto"}));
   app.add_option("--prefer", options.session.prefer,
                  "What the backend auto minimizes: latency, throughput (at batch 32) or energy")
       ->check(librt::tools::one_of({"latency", "throughput", "energy"}));

@@ -128,7 +128,9 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae; "
       "loss, label_error_rate, sequence_accuracy (ctc). "
       "Default: that of --target, or loss (mse)");
-  add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
+  add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")
+      ->capture_default_str()
+      ->suggest(librt::tools::backends_and({"auto"}));
   add("--prefer", options.session.prefer,
       "What the backend auto minimizes: latency (of a step), throughput (at batch 32) or energy")
       ->check(librt::tools::one_of({"latency", "throughput", "energy"}));

@@ -309,7 +309,8 @@ int measure_command(int argc, char** argv) {
                  "MODEL.rt, zoo:NAME, or MODEL.onnx, which rtconvert compiles into the cache folder");
   app.add_option("--backend", options.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda, reference")
       ->delimiter(',')
-      ->capture_default_str();
+      ->capture_default_str()
+      ->suggest(tools::backends_and({"all"}));
   app.add_option("--backends", options.backends)->delimiter(',')->group("");  // its earlier name
   app.add_option("--batch", options.batches, "Batch sizes")
       ->delimiter(',')

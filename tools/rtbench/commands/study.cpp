@@ -68,7 +68,8 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
   app.add_flag("--list", options.list, "List the experiments: what each shows, needs and takes");
   app.add_option("--backend", study.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda")
       ->delimiter(',')
-      ->capture_default_str();
+      ->capture_default_str()
+      ->suggest(tools::backends_and({"all"}));
   app.add_option("--mode", options.mode, "infer, train (training steps), or both")
       ->check(tools::one_of({"infer", "train", "both"}))
       ->capture_default_str();
