@@ -12,6 +12,30 @@ start=$SECONDS
 refuses 2 "--markdown: there is no folder nowhere" "${study[@]}" --markdown nowhere/report.md
 refuses 2 "--csv: expected a file, found the folder $scratch" "${study[@]}" --csv "$scratch"
 refuses 2 "choose one" "${study[@]}" --json --csv -
+: >plain
+for option in --html --markdown --csv; do
+  [[ $option != --html || -n $chart_js ]] || continue
+  refuses 2 "$option: there is no folder nowhere" "${study[@]}" "$option" nowhere/x
+  refuses 2 "$option: expected a file, found the folder $scratch" "${study[@]}" "$option" "$scratch"
+  refuses 2 "$option: expected a value, found an empty one" "${study[@]}" "$option" ""
+  refuses 2 "$option: there is no folder plain" "${study[@]}" "$option" plain/x
+done
+refuses 2 "--save: expected a folder, found the file $scratch/plain" "${study[@]}" --save plain
+refuses 2 "--save: expected a folder, found the file $scratch/plain" "${study[@]}" --save plain/below/it
+refuses 2 "--save: expected a folder, found the file /dev/full" "${study[@]}" --save /dev/full
+refuses 2 "--save: expected a value, found an empty one" "${study[@]}" --save ""
+refuses 2 "--price: expected a value, found an empty one" "${study[@]}" --price ""
+refuses 2 "--electricity: expected a value, found an empty one" "${study[@]}" --electricity ""
+refuses 2 "--markdown: there is no folder nowhere" study matmul --markdown nowhere/x
+mkdir read_only && chmod 555 read_only
+if [[ ! -w read_only ]]; then  # root may write anywhere
+  for option in --markdown --csv; do
+    refuses 2 "$option: the folder read_only cannot be written: Permission denied" "${study[@]}" "$option" read_only/x
+  done
+  refuses 2 "--save: the folder $scratch/read_only cannot be written" "${study[@]}" --save read_only/x
+else
+  echo "skipped: folders that cannot be written: this user may write anywhere"
+fi
 refuses 2 "--save and --no-save exclude each other" "${study[@]}" --save data --no-save
 refuses 2 "--tolerance: expected a share such as 5% or 0.05, found 'much'" compare a b --tolerance much
 refuses 2 "absent.json: " compare absent.json absent.json
@@ -57,7 +81,19 @@ XDG_DATA_HOME=relative HOME=relative "$bin/rtbench" "${study[@]}" >/dev/null 2>m
 has 'the study is not kept: neither XDG_DATA_HOME nor HOME' messages.txt
 
 echo "--- no space: an error, and no half of a file"
-refuses 3 "No space left" "${study[@]}" --markdown /dev/full --no-save
+forms=(--markdown --csv)
+[[ -n $chart_js ]] && forms+=(--html)
+for form in "${forms[@]}"; do
+  refuses 3 "/dev/full: cannot write: No space left" study zoo:lenet5 --backend cpu --precision fp32 --budget 1s "$form" /dev/full --no-save
+done
+refuses 3 "/dev/full: cannot write: No space left" study matmul --backend cpu --budget 1s --markdown /dev/full
+for arguments in "study zoo:lenet5 --backend cpu --precision fp32 --budget 1s --no-save --json" "study --list" "--catalogue" \
+  "zoo:lenet5 --backend cpu --time 0.01 --json" "zoo:lenet5 --backend cpu --what-if l4 --json"; do
+  code=0
+  # shellcheck disable=SC2086  # words of a command line
+  "$bin/rtbench" $arguments >/dev/full 2>error.txt || code=$?
+  [[ $code == 3 ]] && grep -q 'cannot be written to stdout' error.txt || fail "rtbench $arguments >/dev/full: exit code $code: $(cat error.txt)"
+done
 # A limit of the size of files instead of a full disk: a file would be cut in the middle.
 "$bin/rtconvert" zoo:lenet5 -o lenet.rt >/dev/null  # models in memory count as files
 echo old >cut.md
@@ -102,6 +138,11 @@ has 'cpu:0 fp32x' renamed.txt
 refuses 2 "the studies are of different models: lenet5 and other" compare study.json other.json
 refuses 2 "newer.json: /schema_version: expected 1" compare study.json newer.json
 refuses 2 "expected the result of a study" compare study.json report.csv
+
+echo "--- how often compare is wrong: that the program for it reads today's studies"
+python3 "$sources/tools/dev/compare_trials" --build "$(dirname "$bin")" --trials 1 --budget 1s --slowdown 3 zoo:lenet5 \
+  --backend cpu --precision fp32 >trials.txt 2>&1 || fail "compare_trials: exit code $?: $(cat trials.txt)"
+has 'the slowdown was found in 1 of 1' trials.txt
 
 echo "--- view"
 "$bin/rtbench" zoo:lenet5 --backend cpu --batch 1 --time 0.02 --trace trace.json >/dev/null 2>&1

@@ -56,10 +56,29 @@ sed 's/"kind": "CPU", //' "$scratch/mine.json" >"$scratch/field.json"
 refused 2 "field.json: entry 1 'mine': 'kind': is missing" zoo:lenet5 --backend cpu --what-if "$scratch/field.json"
 sed 's/"title"/"tilte"/' "$scratch/mine.json" >"$scratch/key.json"
 refused 2 "'title': is missing" zoo:lenet5 --backend cpu --what-if "$scratch/key.json"
+echo '{"devices": [{}]}' >"$scratch/empty_entry.json"
+refused 2 "empty_entry.json: entry 1: 'name': is missing" zoo:lenet5 --backend cpu --what-if "$scratch/empty_entry.json"
+for text in '[]' '{}' '{"devices": []}' '{"devices": 3}'; do
+  echo "$text" >"$scratch/none.json"
+  refused 2 "none.json: expected an object with 'devices', a list of at least one entry" zoo:lenet5 --backend cpu --what-if "$scratch/none.json"
+done
+: >"$scratch/nothing.json"
+refused 2 "nothing.json: is not valid JSON" zoo:lenet5 --backend cpu --what-if "$scratch/nothing.json"
+mkdir -p "$scratch/folder.json"
+refused 2 "folder.json" zoo:lenet5 --backend cpu --what-if "$scratch/folder.json"
 head -c 40 "$scratch/mine.json" >"$scratch/cut.json"
 refused 2 "is not valid JSON" zoo:lenet5 --backend cpu --what-if "$scratch/cut.json"
 refused 2 "there is no device 't4'" zoo:lenet5 --backend cpu --what-if l4 --price t4=1
 refused 2 "is given twice" zoo:lenet5 --backend cpu --what-if l4 --price l4=1,l4=2
+for price in '=3' 'l4' 'l4=1,,' ','; do
+  refused 2 "--price: expected DEVICE=PRICE per hour, found '" zoo:lenet5 --backend cpu --what-if l4 --price "$price"
+done
+for price in '' x -1 inf 1e999 '1 2'; do
+  refused 2 "--price: l4: expected a number of at least 0, found '$price'" zoo:lenet5 --backend cpu --what-if l4 --price "l4=$price"
+done
+refused 2 "--price: expected a value, found an empty one" zoo:lenet5 --backend cpu --what-if l4 --price ""
+refused 2 "--electricity: expected a value, found an empty one" zoo:lenet5 --backend cpu --what-if l4 --electricity ""
+refused 2 "neither a .json file nor in the catalogue" study zoo:lenet5 --backend cpu --no-save --what-if l5
 refused 2 "found 'nan'" zoo:lenet5 --backend cpu --what-if l4 --price l4=nan
 refused 2 "--electricity" zoo:lenet5 --backend cpu --what-if l4 --electricity -1
 refused 2 "--what-if" zoo:lenet5 --price cpu=1

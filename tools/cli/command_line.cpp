@@ -191,6 +191,14 @@ Check one_of(std::vector<std::string> names) {
   return Check(CLI::IsMember(std::move(names)));
 }
 
+Check not_empty() {
+  return Check(CLI::Validator(
+      [](const std::string& text) {
+        return text.empty() ? std::string("expected a value, found an empty one") : std::string();
+      },
+      ""));
+}
+
 Check byte_size() {
   return Check(CLI::AsSizeValue(false), true);
 }

@@ -41,6 +41,8 @@ Check non_negative();
 template <class Number>
 Check between(Number least, Number most);
 Check one_of(std::vector<std::string> names);
+/// A value that is not empty: an empty one is a variable of a shell that is not set.
+Check not_empty();
 /// Turns 64KiB, 256MiB (1024, 1024^2) into a number of bytes.
 Check byte_size();
 

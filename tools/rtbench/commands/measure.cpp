@@ -374,8 +374,11 @@ int measure_command(int argc, char** argv) {
   app.add_option(
          "--price", options.what_if.price,
          "--what-if: prices per hour, DEVICE=PRICE,..., for example cpu=0.17,l4=0.71; idle time counts")
+      ->check(tools::not_empty())
       ->needs(what_if);
-  app.add_option("--electricity", options.what_if.electricity, "--what-if: price of a kWh")->needs(what_if);
+  app.add_option("--electricity", options.what_if.electricity, "--what-if: price of a kWh")
+      ->check(tools::not_empty())
+      ->needs(what_if);
   app.add_flag("--catalogue", options.catalogue, "List the devices that --what-if knows, with sources");
   app.add_flag("--clear-cache", options.clear_cache,
                "Delete librt's files in the cache folder; while no other program uses librt");

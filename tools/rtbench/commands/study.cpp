@@ -96,10 +96,12 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
   app.add_option("--memory", study.measure.memory_limit, "Bytes that a session may take, for example 2GiB")
       ->check(tools::byte_size());
   app.add_option(
-      "--price", study.price,
-      "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50; also of --what-if: l4=0.71");
+         "--price", study.price,
+         "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50; also of --what-if: l4=0.71")
+      ->check(tools::not_empty());
   app.add_option("--electricity", study.electricity,
-                 "What a kWh costs, for devices whose power can be read, or is stated (--what-if)");
+                 "What a kWh costs, for devices whose power can be read, or is stated (--what-if)")
+      ->check(tools::not_empty());
   app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option("--threads", study.measure.threads, "CPU threads; 0: all this process may use")
       ->check(tools::non_negative());
@@ -115,14 +117,19 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
   const std::string report = "Report";
   app.add_option("--html", options.report.html,
                  "Write a report with charts: one file that needs no network; - is stdout")
-      ->group(report);
+      ->group(report)
+      ->check(tools::not_empty());
   app.add_option("--markdown", options.report.markdown, "Write the report as Markdown; - is stdout")
-      ->group(report);
-  app.add_option("--csv", options.report.csv, "Write the points as a table; - is stdout")->group(report);
+      ->group(report)
+      ->check(tools::not_empty());
+  app.add_option("--csv", options.report.csv, "Write the points as a table; - is stdout")
+      ->group(report)
+      ->check(tools::not_empty());
   app.add_flag("--json", options.report.json, "The study as JSON on stdout (study.schema.json)")
       ->group(report);
   app.add_option("--save", options.report.save, "Folder to keep the study in, for compare and history")
-      ->group(report);
+      ->group(report)
+      ->check(tools::not_empty());
   app.add_flag("--no-save", options.report.no_save, "Do not keep the study")->group(report);
   const std::string group = "Time to a target, by rttrain";
   app.add_option("--data", options.data, "Training data, as for rttrain: each device trains on it")

@@ -1,7 +1,11 @@
 #include "tools/rtbench/report/output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <span>
 
@@ -32,6 +36,36 @@ Status write(const std::string& path, const std::string& text) {
   return {};
 }
 
+// A file is written beside its place first, and then renamed.
+std::string problem_of_folder(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder.empty() ? std::filesystem::path(".") : folder;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return "there is no folder " + folder.string();
+  if (access(path.c_str(), W_OK | X_OK) == 0) return {};
+  return "the folder " + path.string() + " cannot be written: " + std::strerror(errno);
+}
+
+std::string problem_of_file(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::directory) return "expected a file, found the folder " + path;
+  // A device or a pipe is written where it is, all others beside it first.
+  if (kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::none)
+    return {};
+  return problem_of_folder(std::filesystem::path(path).parent_path());
+}
+
+// A folder that studies are kept in is made, with those above it.
+std::string problem_of_store(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(path, error).lexically_normal();
+  if (at.filename().empty()) at = at.parent_path();
+  while (at.has_relative_path() && !std::filesystem::exists(at, error)) at = at.parent_path();
+  if (std::filesystem::is_directory(at, error)) return problem_of_folder(at);
+  return "expected a folder, found the file " + at.string();
+}
+
 }  // namespace
 
 bool uses_stdout(const ReportOptions& options) {
@@ -44,16 +78,15 @@ std::string problem_of(const ReportOptions& options) {
   for (const File& file : files) {
     on_stdout += file.path == kStdout ? 1 : 0;
     if (file.path.empty() || file.path == kStdout) continue;
-    const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
-    std::error_code error;
-    if (!folder.empty() && !std::filesystem::is_directory(folder, error))
-      return std::string(file.option) + ": there is no folder " + folder.string();
-    if (std::filesystem::is_directory(file.path, error))
-      return std::string(file.option) + ": expected a file, found the folder " + file.path;
+    if (const std::string problem = problem_of_file(file.path); !problem.empty())
+      return std::string(file.option) + ": " + problem;
   }
   if (on_stdout > 1) return "--html -, --markdown -, --csv - and --json all go to stdout; choose one";
   if (!options.html.empty())
     if (const auto html = study_html(Study{}); !html.ok()) return html.status().message();
+  if (!options.save.empty())
+    if (const std::string problem = problem_of_store(options.save); !problem.empty())
+      return "--save: " + problem;
   if (options.no_save && !options.save.empty()) return "--save and --no-save exclude each other";
   return {};
 }
