@@ -18,6 +18,7 @@ namespace librt::bench {
 namespace {
 
 constexpr int kPollMs = 100;
+constexpr double kAfterKillSeconds = 0.5;
 
 // Appends what can be read; false at the end.
 bool read_some(const tools::Descriptor& pipe, std::string& text) {
@@ -54,16 +55,29 @@ int Child::wait() {
   return tools::wait_for_process(std::exchange(child_, -1), tools::kBadMachine);
 }
 
-int Child::follow(double seconds, const Budget& budget, const StopRequest& stop,
-                  const std::function<void(const std::string&)>& on_line) {
-  const double end = budget.spent() + seconds;
+int Child::follow(const ChildTime& time, const StopRequest& stop,
+                  const std::function<void(const std::string&)>& on_line,
+                  const std::function<bool()>& has_result) {
+  const Budget watch(std::nullopt);
+  const auto is_over = [&] {
+    const double spent = watch.spent();
+    return spent >= time.without_result || (spent >= time.seconds && (!has_result || has_result()));
+  };
+  double asked_at = 0;
   std::string text;
   bool output_open = true, error_open = true;
   while (output_open || error_open) {
-    if (!asked_ && (stop.requested() || budget.spent() >= end)) {
+    if (!asked_ && (stop.requested() || is_over())) {
       asked_ = true;
+      asked_at = watch.spent();
       kill(child_, SIGTERM);
     }
+    if (asked_ && !killed_ && watch.spent() >= asked_at + time.grace) {
+      killed_ = true;
+      kill(child_, SIGKILL);
+    }
+    // Its own children may keep the pipes open: what they still write is not waited for.
+    if (killed_ && watch.spent() >= asked_at + time.grace + kAfterKillSeconds) break;
     pollfd files[2] = {{output_open ? output_.number() : -1, POLLIN, 0},
                        {error_open ? error_.number() : -1, POLLIN, 0}};
     if (poll(files, 2, kPollMs) < 0 && errno != EINTR) break;

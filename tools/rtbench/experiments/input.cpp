@@ -10,6 +10,9 @@ namespace librt::bench {
 namespace {
 
 constexpr int64_t kPictures = 960, kBatch = 32, kEpochs = 4;
+/// Pictures for this many batches are written even if that takes more than its share of the budget.
+constexpr int64_t kLeastBatches = 3;
+constexpr double kPicturesShare = 0.2;
 constexpr int kWidth = 320, kHeight = 240, kClasses = 10;
 
 struct Pipeline {
@@ -43,7 +46,7 @@ Waiting waiting_of(const TrainingRun& run) {
     waited += run.epochs[i].waited_seconds;
   }
   return {waited / seconds,
-          static_cast<double>(kPictures) * static_cast<double>(run.epochs.size() - 1) / seconds};
+          static_cast<double>(run.samples) * static_cast<double>(run.epochs.size() - 1) / seconds};
 }
 
 std::string pipeline_text(const Pipeline& pipeline) {
@@ -68,14 +71,25 @@ void run_input(Workplace& workplace) {
   const std::string model = workplace.file("lenet5.rt"), folder = workplace.file("pictures");
   workplace.progress().begin("input", 0);
   workplace.progress().step("pictures");
-  const Status written =
-      write_jpeg_folder(folder, kPictures, kClasses, kWidth, kHeight, workplace.options().seed);
-  if (!written.ok()) return workplace.omit("all", written.message());
+  const double until = kPicturesShare * workplace.budget().left();
+  const double begun = workplace.budget().spent();
+  const auto written = write_jpeg_folder(
+      folder, kPictures, kClasses, kWidth, kHeight, workplace.options().seed, [&](int64_t count) {
+        const bool has_enough = count >= kLeastBatches * kBatch;
+        return !workplace.is_over() && (!has_enough || workplace.budget().spent() - begun < until);
+      });
+  if (!written.ok()) return workplace.omit("all", written.status().message());
+  if (workplace.is_over()) return workplace.omit_rest("all");
+  const int64_t pictures = *written - *written % kBatch;
   std::string problem;
   if (!workplace.compile("zoo:lenet5", {"--train", "--optimizer", "adam"}, model, problem))
     return workplace.omit("all", problem);
   result.method = {
-      "LeNet-5, which is quick, on 960 JPEG pictures of 320x240, decoded and resized to 28x28; batch 32. The "
+      words::format("LeNet-5, which is quick, on %ld JPEG pictures of 320x240", static_cast<long>(*written)) +
+      (*written < kPictures
+           ? words::format(" (of %ld: the budget allowed no more)", static_cast<long>(kPictures))
+           : std::string()) +
+      ", decoded and resized to 28x28; batch 32. The "
       "first epoch is cold; the other columns are the 3 epochs after it, in which a cache holds all "
       "pictures. On the CPU workers and training share the cores."};
   Table table{"",
@@ -105,10 +119,10 @@ void run_input(Workplace& workplace) {
            .data = {"--data", folder, "--scale", "0.00392157", "--workers", std::to_string(pipeline.workers),
                     "--prefetch", std::to_string(pipeline.prefetch), "--cache",
                     pipeline.cache ? "512MiB" : "0"},
-           .samples = kPictures,
+           .samples = pictures,
            .batch = kBatch,
            .epochs = kEpochs,
-           .options = {"--lr", "0.001"}},
+           .options = {"--lr", "0.001", "--drop-last"}},
           device, workplace.share(parts));
       // Without a cache the first epoch is like the others.
       const bool is_part = run.epochs.size() < 2 && !pipeline.cache && !run.sample_seconds.empty();

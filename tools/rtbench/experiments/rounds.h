@@ -24,8 +24,9 @@ struct Racer {
   uint64_t memory_bytes = 0;
 };
 
-/// Measures them at a batch for about `seconds` altogether, in three rounds at least. Fills timing, or error.
-/// After Ctrl-C the timings have what was measured.
+/// Measures them at a batch for about `seconds` altogether, in three rounds where the budget lasts for them,
+/// else in one that includes the run after the first. Fills timing, or error. After Ctrl-C the timings have
+/// what was measured.
 void race(Workplace& workplace, const std::vector<Racer*>& racers, int64_t batch, double seconds);
 
 /// "cpu:0 is 3.1 times (2.9 to 3.3) as fast as cuda:0 at 100 rows.", or that it is too close to call. Both

@@ -75,12 +75,12 @@ std::optional<double> rate_alone(Workplace& workplace, const WorkDevice& device,
   TrainingPlan plan = plan_of(workplace, files.alone, files.data, kBatch / ranks);
   plan.options.insert(plan.options.end(), {"--steps", std::to_string(kEpochs * kSamples / kBatch)});
   plan.samples = kSamples / ranks;  // of the steps
+  const ChildTime time = workplace.child_time(seconds);
   std::vector<std::future<TrainingRun>> processes;
   for (int rank = 0; rank < ranks; ++rank)
     processes.push_back(std::async(std::launch::async, [&, rank] {
       return run_training(plan, device_arguments(workplace, device),
-                          workplace.file("alone" + std::to_string(rank) + ".log"), seconds,
-                          workplace.budget(), workplace.stop());
+                          workplace.file("alone" + std::to_string(rank) + ".log"), time, workplace.stop());
     }));
   std::optional<double> slowest;
   bool failed = false;
@@ -103,8 +103,7 @@ TrainingRun train_together(Workplace& workplace, const WorkDevice& device, const
                            double seconds) {
   TrainingPlan plan = plan_of(workplace, files.together, files.data, kBatch);
   if (ranks > 1) plan.launcher = launcher(ranks);
-  return run_training(plan, device_arguments(workplace, device), workplace.file("ranks.log"), seconds,
-                      workplace.budget(), workplace.stop());
+  return workplace.train(plan, device_arguments(workplace, device), workplace.file("ranks.log"), seconds);
 }
 
 void conclude(Workplace& workplace, const WorkDevice& device, const std::vector<Scale>& all) {
@@ -155,8 +154,7 @@ void share_with(Workplace& workplace, const WorkDevice& cpu, const WorkDevice& g
       plan.launcher = launcher(1);
       plan.second = device_arguments(workplace, gpu);
     }
-    const TrainingRun run =
-        run_training(plan, first, workplace.file("share.log"), seconds, workplace.budget(), workplace.stop());
+    const TrainingRun run = workplace.train(plan, first, workplace.file("share.log"), seconds);
     if (!run.error.empty()) {
       workplace.omit(what, run.error);
       continue;

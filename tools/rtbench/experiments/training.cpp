@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -13,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Records of a log, so that a training that is cut short has some.
-constexpr int64_t kRecords = 60;
+/// Records of a log, so that a training that is cut short has some, after a few steps already.
+constexpr int64_t kRecords = 1000;
 
 std::optional<double> number_of(const json& object, const std::string& name) {
   const auto found = object.find(name);
@@ -52,6 +53,14 @@ void read_log(const std::string& path, int64_t every, int64_t batch, TrainingRun
   if (seconds > 0) run.waited_share = waited / seconds;
   // The first record's time has the planning and the choice of kernels in it.
   if (run.sample_seconds.size() > 1) run.sample_seconds.erase(run.sample_seconds.begin());
+}
+
+// rttrain writes a line for each record, in one call.
+bool has_step(const std::string& path) {
+  std::ifstream log(path);
+  for (std::string line; std::getline(log, line);)
+    if (line.find("\"step\"") != std::string::npos) return true;
+  return false;
 }
 
 Interval interval_of(const std::vector<double>& values) {
@@ -103,8 +112,7 @@ std::optional<double> TrainingRun::last(const std::string& metric) const {
 }
 
 TrainingRun run_training(const TrainingPlan& plan, const std::vector<std::string>& arguments,
-                         const std::string& log, double seconds, const Budget& budget,
-                         const StopRequest& stop) {
+                         const std::string& log, const ChildTime& time, const StopRequest& stop) {
   TrainingRun run{.error = {}, .planned_epochs = plan.epochs, .samples = plan.samples};
   const std::string rttrain = tools::find_program("rttrain");
   if (rttrain.empty()) {
@@ -136,18 +144,24 @@ TrainingRun run_training(const TrainingPlan& plan, const std::vector<std::string
     add(own);
     add(plan.second);
   }
+  std::error_code ignored;
+  std::filesystem::remove(log, ignored);  // that of an earlier training
   Child child;
   run.error = child.start(line);
   if (!run.error.empty()) return run;
-  const int code = child.follow(seconds, budget, stop, [&](const std::string& text) {
-    if (auto epoch = epoch_of(text)) run.epochs.push_back(std::move(*epoch));
-  });
+  const Budget watch(std::nullopt);
+  const int code = child.follow(
+      time, stop,
+      [&](const std::string& text) {
+        if (auto epoch = epoch_of(text)) run.epochs.push_back(std::move(*epoch));
+      },
+      [&log] { return has_step(log); });
   run.messages = child.errors();
   run.cut_short = child.was_ended();
   if (code != tools::kFine && !run.cut_short) run.error = last_error("rttrain", child.errors());
   read_log(log, every, plan.batch, run);
   if (run.cut_short && run.epochs.empty() && run.sample_seconds.empty())
-    run.error = stop.requested() ? "interrupted" : "no step was done within " + duration_text(seconds);
+    run.error = stop.requested() ? "interrupted" : "no step was done within " + duration_text(watch.spent());
   return run;
 }
 

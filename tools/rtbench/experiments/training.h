@@ -53,7 +53,6 @@ struct TrainingRun {
 
 /// arguments: of the device and what all trainings have in common. `log`: a file that may be written.
 TrainingRun run_training(const TrainingPlan& plan, const std::vector<std::string>& arguments,
-                         const std::string& log, double seconds, const Budget& budget,
-                         const StopRequest& stop);
+                         const std::string& log, const ChildTime& time, const StopRequest& stop);
 
 }  // namespace librt::bench

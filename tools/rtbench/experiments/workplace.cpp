@@ -6,6 +6,7 @@
 #include "tools/cli/find_program.h"
 #include "tools/rtbench/child.h"
 #include "tools/rtbench/devices.h"
+#include "tools/rtbench/experiments/time_plan.h"
 
 namespace librt::bench {
 
@@ -111,6 +112,10 @@ double Workplace::share(size_t parts) const {
   return budget_.left() / static_cast<double>(std::max<size_t>(parts, 1));
 }
 
+ChildTime Workplace::child_time(double seconds) const {
+  return bench::child_time(seconds, budget_.left(), has_trained_);
+}
+
 bool Workplace::compile(const std::string& network, const std::vector<std::string>& options,
                         const std::string& output, std::string& problem, std::string* report) {
   const std::string rtconvert = tools::find_program("rtconvert");
@@ -124,11 +129,15 @@ bool Workplace::compile(const std::string& network, const std::vector<std::strin
   Child child;
   problem = child.start(line);
   if (!problem.empty()) return false;
-  const int code = child.follow(1e9, budget_, stop_, [&](const std::string& text) {
+  const double left = budget_.left();
+  const ChildTime time = {.seconds = left, .without_result = left, .grace = grace_of(0)};
+  const int code = child.follow(time, stop_, [&](const std::string& text) {
     if (report != nullptr) *report += text + "\n";
   });
   if (code == tools::kFine) return true;
-  problem = stop_.requested() ? "interrupted" : last_error("rtconvert", child.errors());
+  problem = stop_.requested()   ? "interrupted"
+            : child.was_ended() ? "the budget was spent while " + network + " was compiled"
+                                : last_error("rtconvert", child.errors());
   return false;
 }
 
@@ -151,7 +160,13 @@ TrainingRun Workplace::train(const TrainingPlan& plan, const WorkDevice& device,
                                         "--seed",    std::to_string(options_.seed)};
   if (options_.threads > 0)
     arguments.insert(arguments.end(), {"--threads", std::to_string(options_.threads)});
-  TrainingRun run = run_training(plan, arguments, file("training.log"), seconds, budget_, stop_);
+  return train(plan, arguments, file("training.log"), seconds);
+}
+
+TrainingRun Workplace::train(const TrainingPlan& plan, const std::vector<std::string>& arguments,
+                             const std::string& log, double seconds) {
+  TrainingRun run = run_training(plan, arguments, log, child_time(seconds), stop_);
+  has_trained_ |= run.error.empty();
   result_.out_of_time |= run.cut_short && !stop_.requested();
   return run;
 }

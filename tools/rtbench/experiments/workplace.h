@@ -46,6 +46,8 @@ class Workplace {
   bool is_over() const;
   /// Seconds for one of `parts` equal parts of the work that is left.
   double share(size_t parts) const;
+  /// For a child that is given so many seconds.
+  ChildTime child_time(double seconds) const;
   /// A file in the folder.
   std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
   void omit(const std::string& what, const std::string& why) { result_.omissions.push_back({what, why}); }
@@ -63,6 +65,9 @@ class Workplace {
                                        const WorkDevice& device, double seconds);
   /// The same for callers that judge the error, and the time, themselves.
   TrainingRun train(const TrainingPlan& plan, const WorkDevice& device, double seconds);
+  /// The same with rttrain's options of the device, and a log, of the caller's.
+  TrainingRun train(const TrainingPlan& plan, const std::vector<std::string>& arguments,
+                    const std::string& log, double seconds);
 
  private:
   void describe_absent(const rt::Devices& devices);
@@ -74,6 +79,7 @@ class Workplace {
   tools::TemporaryFolder folder_;
   std::vector<WorkDevice> devices_;
   int cpu_threads_ = 1;
+  bool has_trained_ = false;  ///< a training has had a result
   ExperimentResult result_;
   MachineWatch watch_;
 };

@@ -42,9 +42,10 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
   Child training;
   result.reason = training.start(std::move(arguments));
   if (!result.reason.empty()) return result;
+  const ChildTime time = {.seconds = seconds, .without_result = seconds, .grace = grace_of(seconds)};
   double waited = 0;
   int64_t samples = 0;
-  const int code = training.follow(seconds, context.budget, context.stop, [&](const std::string& line) {
+  const int code = training.follow(time, context.stop, [&](const std::string& line) {
     if (!read_epoch(line, result.metric, result, samples)) return;
     waited += result.waiting_seconds.value_or(0);
     if (samples > 0) context.study.samples_per_epoch = samples;
