@@ -129,6 +129,33 @@ TEST(NodeTimes, FollowFromRatesWhereNoCurveWasMeasured) {
   EXPECT_NEAR(node_seconds(node, work, profile), 1e-6 + 1e-2, 1e-8);
 }
 
+TEST(NodeTimes, OfFewChannelsAreThoseOfAWholeBlock) {
+  DeviceProfile profile;
+  profile.curves[static_cast<size_t>(Family::Conv)] = curve_of({{1e6f, 1e-5f}, {1e9f, 1e-2f}});
+  profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-6f}, {1e9f, 1e-6f}});
+  const Workload work;
+  NodeWork node{.family = Family::Conv, .flops = 1e7, .bytes = 1};
+  EXPECT_NEAR(node_seconds(node, work, profile), 1e-4, 1e-8);
+  node.block_share = 0.25;
+  EXPECT_NEAR(node_seconds(node, work, profile), 4e-4, 1e-8);
+}
+
+// Element-wise kernels may be bound by instructions, as on a software device: they do not tell its bandwidth.
+TEST(NodeTimes, OfMovingBytesAreThoseOfTheFasterCurve) {
+  DeviceProfile profile;
+  profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1e3f, 1e-6f}, {1e9f, 1.0f}});
+  profile.curves[static_cast<size_t>(Family::MatrixVector)] = curve_of({{1e3f, 1e-6f}, {1e9f, 0.25f}});
+  profile.curves[static_cast<size_t>(Family::Matmul)] = curve_of({{1, 1e-6f}, {1e12f, 1e-6f}});
+  Workload work;
+  work.weight_bytes = 2e9;
+  NodeWork node{.family = Family::Matmul, .flops = 1, .bytes = 1e9};
+  EXPECT_NEAR(node_seconds(node, work, profile), 0.25, 1e-6);
+  node = {.family = Family::Matmul, .flops = 1, .bytes = 1, .weight_bytes = 1e9};
+  EXPECT_NEAR(node_seconds(node, work, profile), 0.25, 1e-6) << "half of the weights' 0.5 s";
+  node = {.family = Family::Elementwise, .bytes = 1e9};
+  EXPECT_NEAR(node_seconds(node, work, profile), 1, 1e-6) << "its own curve stays";
+}
+
 TEST(NodeTimes, OfARunAddUpWithTransfers) {
   DeviceProfile profile;
   profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-6f}, {1e9f, 1e-6f}});
@@ -167,6 +194,19 @@ TEST(CalibrationModels, HaveNodesOfTheirFamilyOfOneSize) {
       before = work;
     }
   }
+}
+
+// LeNet-5: convolution to 6 channels, pooling of 6, convolution to 16, pooling, three matmuls.
+TEST(Workloads, KnowTheShareOfABlockOfChannels) {
+  std::string error;
+  const auto model = open_model("zoo:lenet5", Mode::Infer, error);
+  ASSERT_TRUE(model) << error;
+  const auto work = model_work(*model, {}, error);
+  ASSERT_TRUE(work) << error;
+  std::vector<double> shares;
+  for (const NodeWork& node : work->work.nodes)
+    if (node.family != Family::Elementwise) shares.push_back(node.block_share);
+  EXPECT_EQ(shares, (std::vector<double>{0.375, 0.375, 1, 1, 1, 1, 1}));
 }
 
 TEST(Workloads, AreEqualForEqualWorkOnly) {

@@ -25,7 +25,8 @@ const std::vector<Size>& sizes_of(Family family) {
   static const std::array<std::vector<Size>, kFamilies> kSizes{{
       {{16, 64, 8}, {32, 256, 6}, {64, 512, 4}, {128, 768, 4}, {512, 1024, 2}},       // rows, width
       {{7, 32, 8}, {14, 64, 8}, {14, 256, 6}, {28, 256, 4}, {56, 256, 3}},            // side, channels
-      {{7, 16, 8}, {14, 32, 8}, {14, 128, 4}, {28, 128, 4}, {56, 128, 2}},            // side, channels
+      // As in the later layers of networks, which have most of them: many channels at few positions.
+      {{7, 16, 8}, {7, 64, 8}, {7, 256, 4}, {14, 256, 4}, {28, 256, 2}},              // side, channels
       {{16, 32, 6}, {56, 32, 4}, {224, 32, 3}},                                       // side, output channels
       {{7, 64, 8}, {14, 256, 8}, {56, 96, 4}, {112, 96, 3}},                          // side, channels
       {{4, 16, 6}, {12, 64, 4}, {12, 256, 3}},                                        // heads, sequence

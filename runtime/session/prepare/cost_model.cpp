@@ -102,6 +102,39 @@ Family family_of(const Step& step, const Program& program) {
   return found->second;
 }
 
+/// Channels that kernels compute together, in a vector register or a GPU's tile, of results as of the layout
+/// that they read: with fewer, the rest is computed in vain.
+constexpr int64_t kChannelBlock = 16;
+
+double block_share_of(const Step& step, Family family, const Program& program) {
+  const bool by_channel = family == Family::Conv || family == Family::Conv1x1 ||
+                          family == Family::ConvNarrow || family == Family::Pool;
+  if (!by_channel || step.node->kind() == OpKind::ConvWeightGrad) return 1;
+  const auto share_of = [&](Ref value) {
+    const Shape& shape = program.values[value].info.shape;
+    const int64_t channels = shape.rank() < 3 ? kChannelBlock : shape[shape.rank() - 1];
+    return static_cast<double>(std::clamp<int64_t>(channels, 1, kChannelBlock)) / kChannelBlock;
+  };
+  const double results = share_of(step.outputs[0]);
+  // The curves of first layers have few channels of input in them, and pooling does not sum over channels.
+  if (family == Family::ConvNarrow || family == Family::Pool || step.inputs[1] == kNone ||
+      step.node->kind() == OpKind::ConvTranspose)
+    return results;
+  return results * share_of(step.inputs[1]);
+}
+
+/// Seconds in which a device moves bytes at best. 0: no curve was measured.
+double moving_seconds(const DeviceProfile& profile, double bytes) {
+  double least = 0;
+  for (const Family family : {Family::Elementwise, Family::MatrixVector}) {
+    const TimeCurve& curve = profile.curves[static_cast<size_t>(family)];
+    if (curve.count == 0) continue;
+    const double seconds = curve.at(bytes);
+    least = least > 0 ? std::min(least, seconds) : seconds;
+  }
+  return least;
+}
+
 }  // namespace
 
 Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states,
@@ -135,6 +168,7 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
         node.weight_bytes += static_cast<double>(value.info.bytes());
     }
     node.weight_bytes = std::min(node.weight_bytes, node.bytes);
+    node.block_share = block_share_of(step, node.family, *program);
     const DType own = step.inputs.empty() || step.inputs[0] == kNone
                           ? DType::F32
                           : program->values[step.inputs[0]].info.dtype;
@@ -154,24 +188,25 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
 }
 
 double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile) {
-  const TimeCurve& memory = profile.curves[static_cast<size_t>(Family::Elementwise)];
   const TimeCurve& curve = profile.curves[static_cast<size_t>(node.family)];
   const double share = kTypicalShare[static_cast<size_t>(node.family)];
-  const double moving = memory.count > 0 ? memory.at(node.bytes)
-                                         : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
-  const double reading = memory.count > 0 && work.weight_bytes > 0
-                             ? node.weight_bytes / work.weight_bytes * memory.at(work.weight_bytes)
-                             : node.weight_bytes / profile.memory_bandwidth;
+  const bool has_curves = moving_seconds(profile, node.bytes) > 0;
+  const double moving = has_curves ? moving_seconds(profile, node.bytes)
+                                   : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
+  const double reading = has_curves && work.weight_bytes > 0 ? node.weight_bytes / work.weight_bytes *
+                                                                   moving_seconds(profile, work.weight_bytes)
+                                                             : node.weight_bytes / profile.memory_bandwidth;
   const bool by_flops = is_bound_by_flops(node.family);
   const double rate = !by_flops || node.element_bytes >= 4 ? 1
                       : node.element_bytes == 2            ? profile.rate_16bit
                                                            : profile.rate_8bit;
   double seconds = 0;
   if (curve.count > 0)
-    seconds = curve.at(by_flops ? node.flops / rate : node.bytes);
+    seconds = curve.at((by_flops ? node.flops / rate : node.bytes) / node.block_share);
   else
     seconds = profile.launch_seconds + (by_flops ? node.flops / (share * rate * profile.flops_f32)
-                                                 : node.bytes / (share * profile.memory_bandwidth));
+                                                 : node.bytes / (share * profile.memory_bandwidth)) /
+                                           node.block_share;
   return std::max({seconds, moving, reading});
 }
 

@@ -21,6 +21,8 @@ struct NodeWork {
   const Node* node = nullptr;
   double flops = 0, bytes = 0;
   double weight_bytes = 0;  ///< of constants and states among its inputs
+  /// Of a convolution or pooling with few channels: the share of a block of channels that is used.
+  double block_share = 1;
 };
 
 /// Device-independent work of a run.
@@ -36,8 +38,10 @@ struct Workload {
 Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states,
                              std::span<const TensorInfo> inputs, const std::string& precision);
 
-/// Seconds of a node: the longest of its family's curve at its work, of moving its bytes, and of reading its
-/// weights at the bandwidth that all weights of the model have, which may not fit into a cache.
+/// Seconds of a node: the longest of its family's curve at its work, blocks of channels filled up, of moving
+/// its bytes, and of reading its weights at the bandwidth that all weights of the model have, which may not
+/// fit into a cache. Bytes move as fast as the faster of the curves for element-wise nodes and for matrix
+/// times vector shows: where kernels of the one are bound by instructions, the other tells the bandwidth.
 double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile);
 /// Seconds of a run: all nodes, submitting it, and transfers of inputs and outputs unless the device uses the
 /// host's memory.
