@@ -65,6 +65,10 @@ std::vector<Case> cases_pool() {
       make_case("average_pool_2x2", window<Average>({2, 2}, {2, 2}, {0, 0, 0, 0}), {f32({2, 6, 6, 4})}));
   cases.push_back(
       make_case("average_pool_padded", window<Average>({3, 3}, {2, 2}, {1, 1, 1, 1}), {f32({1, 7, 7, 8})}));
+  cases.push_back(
+      make_case("max_pool_wide", window<Max>({3, 3}, {2, 2}, {1, 1, 1, 1}), {f32({1, 9, 7, 83})}));
+  cases.push_back(
+      make_case("average_pool_wide", window<Average>({7, 6}, {3, 2}, {1, 2, 1, 2}), {f32({1, 9, 8, 150})}));
   Average counted = window<Average>({3, 3}, {1, 1}, {1, 1, 1, 1});
   counted.count_include_pad = true;
   cases.push_back(make_case("average_pool_count_pad", counted, {f32({1, 5, 5, 4})}));

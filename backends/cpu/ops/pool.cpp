@@ -176,6 +176,77 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
       requirements, {layout, 1, 1});
 }
 
+/// One window after the other; each vector of channels stays in a register.
+template <bool kMax>
+KernelPtr make_by_windows(const Simd& simd, const Pool& pool, bool count_pad, LayoutId layout) {
+  const auto combine = simd.loops<WindowLoops>().pool_window[kMax ? 1 : 0];
+  const auto scale = simd.loops<RowLoops>().scale;
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        const auto window = [=, &call](int64_t i) noexcept {
+          constexpr size_t kMost = 32;
+          std::array<int64_t, kMost> offsets;
+          size_t count = 0;
+          bool more = false;
+          const float* x = pool.in(call.in<float>(0), i / pool.out_points, 0);
+          float* out = call.out<float>() + i * pool.width;
+          const auto flush = [&]() noexcept {
+            if (count == 0) return;
+            combine(x, offsets.data(), static_cast<int64_t>(count), more, out, pool.width);
+            more = true;
+            count = 0;
+          };
+          const int64_t point = i % pool.out_points;
+          for_taps(pool, point, [&](int64_t from) noexcept {
+            offsets[count++] = from * pool.width;
+            if (count == kMost) flush();
+          });
+          flush();
+          if (!more)
+            std::fill(out, out + pool.width, kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+          else if (!kMax)
+            scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)), pool.width);
+        };
+        parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) window(i);
+                     });
+      },
+      {}, {layout, 1, 1});
+}
+
+/// Of 16-bit floats, which are widened a block of channels at a time.
+template <bool kMax>
+KernelPtr make_half(const Simd& simd, const Pool& pool, bool count_pad, DType dtype) {
+  const auto combine =
+      simd.loops<RowLoops>().accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+  return make_kernel([=, &simd](const Call& call) noexcept {
+    const auto reduce_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
+      float widened[kWideBlock], joined[kWideBlock];
+      const int64_t image = i / pool.out_points, point = i % pool.out_points;
+      bool first = true;
+      for_taps(pool, point, [&](int64_t from) noexcept {
+        const int64_t at = (image * pool.in_points + from) * pool.width + channel;
+        widen_block(simd, dtype, call.in<uint16_t>(0) + at, first ? joined : widened, count);
+        if (!first) combine(joined, widened, count);
+        first = false;
+      });
+      if (first)
+        std::fill(joined, joined + count, kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+      else if (!kMax)
+        simd.loops<RowLoops>().scale(joined, joined,
+                                     1.0f / static_cast<float>(divisor(pool, point, count_pad)), count);
+      narrow_block(simd, dtype, joined, call.out<uint16_t>() + i * pool.width + channel, count);
+    };
+    parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   for (int64_t i = begin; i < end; ++i)
+                     for (int64_t channel = 0; channel < pool.width; channel += kWideBlock)
+                       reduce_window(i, channel, std::min(kWideBlock, pool.width - channel));
+                 });
+  });
+}
+
 template <class Attributes, bool kMax>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
   const auto& attributes = node.as<Attributes>();
@@ -185,48 +256,11 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   bool count_pad = false;
   if constexpr (!kMax) count_pad = attributes.count_include_pad;
   const DType dtype = node.dtype(0);
-  const bool wide = dtype == DType::F32;
-  const auto combine = device.simd()
-                           .loops<RowLoops>()
-                           .accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+  if (dtype != DType::F32) return make_half<kMax>(device.simd(), pool, count_pad, dtype);
   constexpr int64_t kFewChannels = 32;
-  if (wide &&
-      (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output)))
+  if (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output))
     return make_by_rows<kMax, float>(device.simd(), pool, count_pad, layout);
-  return make_kernel(
-      [=, &simd = device.simd()](const Call& call) noexcept {
-        // Channels combined at a time; 16-bit floats are widened on the way.
-        const int64_t run = wide ? pool.width : kWideBlock;
-        const auto reduce_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
-          float widened[kWideBlock], joined[kWideBlock];
-          const int64_t image = i / pool.out_points, point = i % pool.out_points;
-          float* out = wide ? call.out<float>() + i * pool.width + channel : joined;
-          bool first = true;
-          for_taps(pool, point, [&](int64_t from) noexcept {
-            const int64_t at = (image * pool.in_points + from) * pool.width + channel;
-            const float* in = wide ? call.in<float>(0) + at : widened;
-            if (!wide) widen_block(simd, dtype, call.in<uint16_t>(0) + at, first ? joined : widened, count);
-            if (!first)
-              combine(out, in, count);
-            else if (wide)
-              std::memcpy(out, in, static_cast<size_t>(count) * sizeof(float));
-            first = false;
-          });
-          if (first)
-            std::fill(out, out + count, kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
-          else if (!kMax)
-            simd.loops<RowLoops>().scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)),
-                                         count);
-          if (!wide) narrow_block(simd, dtype, out, call.out<uint16_t>() + i * pool.width + channel, count);
-        };
-        parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
-                     [&](int64_t begin, int64_t end) noexcept {
-                       for (int64_t i = begin; i < end; ++i)
-                         for (int64_t channel = 0; channel < pool.width; channel += run)
-                           reduce_window(i, channel, std::min(run, pool.width - channel));
-                     });
-      },
-      {}, {layout, 1, 1});
+  return make_by_windows<kMax>(device.simd(), pool, count_pad, layout);
 }
 
 /// Max pooling of quantized values; a window in the padding gives the least value.

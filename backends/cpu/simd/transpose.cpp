@@ -83,6 +83,33 @@ void stream_copy(const void* x, void* y, int64_t bytes) {
   stream_bytes(x, y, bytes);
 }
 
+/// Runs that fill whole vectors of kSize bytes; the last one may overlap the one before it.
+template <int kSize>
+void copy_vectors(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride, int64_t bytes,
+                  int64_t count) {
+  using V = Vector<uint8_t, kSize>;
+  for (int64_t k = 0; k < count; ++k, x += x_stride, y += y_stride) {
+    int64_t i = 0;
+    for (; i + kSize <= bytes; i += kSize) store(y + i, load<V>(x + i));
+    if (i < bytes) store(y + bytes - kSize, load<V>(x + bytes - kSize));
+  }
+}
+/// Runs are often of a few channels: a call of memcpy for each takes longer than the copy.
+void copy_runs(const void* from, int64_t x_stride, void* to, int64_t y_stride, int64_t bytes, int64_t count) {
+  const auto* x = static_cast<const uint8_t*>(from);
+  auto* y = static_cast<uint8_t*>(to);
+  constexpr int64_t kLong = 2048;
+  if (bytes >= kLong) {
+    for (int64_t k = 0; k < count; ++k)
+      __builtin_memcpy(y + k * y_stride, x + k * x_stride, static_cast<size_t>(bytes));
+    return;
+  }
+  if (bytes >= kVectorBytes) return copy_vectors<kVectorBytes>(x, x_stride, y, y_stride, bytes, count);
+  if (bytes >= 16) return copy_vectors<16>(x, x_stride, y, y_stride, bytes, count);
+  if (bytes >= 4) return copy_vectors<4>(x, x_stride, y, y_stride, bytes, count);
+  copy_vectors<1>(x, x_stride, y, y_stride, bytes, count);
+}
+
 /// Where a tile's rows are not cache lines of the result, they are assembled in a buffer first.
 template <class T>
 void transpose_past_caches(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows,
@@ -122,6 +149,7 @@ constexpr TransposeLoops make_loops() {
   table.transpose[1] = &transpose_elements<uint16_t>;
   table.transpose[2] = &transpose_elements<uint32_t>;
   table.transpose[3] = &transpose_elements<uint64_t>;
+  table.copy_runs = &copy_runs;
   table.stream_copy = &stream_copy;
   table.finish_streams = [] { finish_streams(); };
   return table;

@@ -10,6 +10,8 @@ struct TransposeLoops {
   /// past_caches: y is too large for them and is written with non-temporal stores.
   void (*transpose[4])(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
                        int64_t columns, bool past_caches);
+  /// y[k y_stride + i] = x[k x_stride + i] for i < bytes, k < count; strides in bytes.
+  void (*copy_runs)(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t bytes, int64_t count);
   /// Copies with non-temporal stores. Other threads may read y after finish_streams().
   void (*stream_copy)(const void* x, void* y, int64_t bytes);
   void (*finish_streams)();

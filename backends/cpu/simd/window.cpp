@@ -88,6 +88,31 @@ void pool_row(const T* x, T* y, int64_t n, int64_t width, int64_t stride, int64_
   }
 }
 
+/// kCount vectors of channels from i on, of which there are enough before n; returns where they end.
+template <bool kMax, int kBytes, int kCount>
+RT_INLINE int64_t window_vectors(const float* x, const int64_t* offsets, int64_t count, bool more, float* y,
+                                 int64_t i, int64_t n) {
+  using V = Vector<float, kBytes>;
+  constexpr int64_t kWidth = kLanes<float, kBytes>;
+  for (; i + kCount * kWidth <= n; i += kCount * kWidth) {
+    V values[kCount];
+    for (int v = 0; v < kCount; ++v) values[v] = load<V>((more ? y : x + offsets[0]) + i + v * kWidth);
+    for (int64_t k = more ? 0 : 1; k < count; ++k)
+      for (int v = 0; v < kCount; ++v)
+        values[v] = combine<kMax>(load<V>(x + offsets[k] + i + v * kWidth), values[v]);
+    for (int v = 0; v < kCount; ++v) store(y + i + v * kWidth, values[v]);
+  }
+  return i;
+}
+/// Floor: x is read and y written once. In groups of vectors, so that the taps' chains overlap.
+template <bool kMax>
+void pool_window(const float* x, const int64_t* offsets, int64_t count, bool more, float* y, int64_t n) {
+  int64_t i = window_vectors<kMax, kVectorBytes, 4>(x, offsets, count, more, y, 0, n);
+  i = window_vectors<kMax, kVectorBytes, 1>(x, offsets, count, more, y, i, n);
+  i = window_vectors<kMax, 16, 1>(x, offsets, count, more, y, i, n);
+  window_vectors<kMax, 4, 1>(x, offsets, count, more, y, i, n);
+}
+
 /// One vector of channels, from `start` on; the maximum and its position stay in registers.
 template <int kBytes>
 RT_INLINE void max_gradient_at(const float* x, const float* g, float* grad, const int64_t* offsets,
@@ -150,6 +175,8 @@ constexpr WindowLoops make_loops() {
   WindowLoops table{};
   table.pool_row[0] = &pool_row<false, float>;
   table.pool_row[1] = &pool_row<true, float>;
+  table.pool_window[0] = &pool_window<false>;
+  table.pool_window[1] = &pool_window<true>;
   table.max_row_i8 = &pool_row<true, int8_t>;
   table.max_row_u8 = &pool_row<true, uint8_t>;
   table.max_gradient = &max_gradient;

@@ -12,6 +12,9 @@ struct WindowLoops {
   using PoolRow = void (*)(const T* x, T* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
                            int64_t dilation);
   PoolRow<float> pool_row[2];
+  /// y[i] = a sum [0] or the maximum [1] over k < count of x[offsets[k] + i], and with `more` of y[i]; i < n.
+  void (*pool_window[2])(const float* x, const int64_t* offsets, int64_t count, bool more, float* y,
+                         int64_t n);
   PoolRow<int8_t> max_row_i8;
   PoolRow<uint8_t> max_row_u8;
   /// grad[offsets[k] + i] += g[i] for the first k < count where x[offsets[k] + i] is largest; a NaN is.

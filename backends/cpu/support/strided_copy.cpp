@@ -55,11 +55,11 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
   const Axis inner = axis(rank_ - 1);
   switch (mode_) {
     case Mode::Bytes: {
-      const size_t bytes = static_cast<size_t>(inner.extent) * sizeof(T);
-      if (past_caches_ && bytes >= 256)
-        simd_->loops<TransposeLoops>().stream_copy(from, to, static_cast<int64_t>(bytes));
+      const int64_t bytes = inner.extent * static_cast<int64_t>(sizeof(T));
+      if (streams(bytes))
+        simd_->loops<TransposeLoops>().stream_copy(from, to, bytes);
       else
-        std::memcpy(to, from, bytes);
+        std::memcpy(to, from, static_cast<size_t>(bytes));
       return;
     }
     case Mode::Fill: {
@@ -94,6 +94,10 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
   }
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < rank_; ++i) (i < outer_ ? outer : inner) *= axis(i).extent;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const int64_t run_bytes = inner * kSize;
+  const bool copies_runs = mode_ == Mode::Bytes && !streams(run_bytes);
+  const Axis last = axis(outer_ - 1);
   parallel_for(outer, inner, 1, [&](int64_t begin, int64_t end) noexcept {
     std::array<int64_t, kMaxBoxRank> index{};
     const T* x = from;
@@ -107,14 +111,22 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
       x += coordinate * outer_axis.from;
       y += coordinate * outer_axis.to;
     }
-    for (int64_t at = begin; at < end; ++at) {
-      run_inner(x, y);
-      for (int i = outer_ - 1; i >= 0; --i) {
+    for (int64_t at = begin; at < end;) {
+      // Along the last outer axis, runs are copied together.
+      int64_t steps = 1;
+      if (copies_runs) {
+        steps = std::min(end - at, last.extent - index[static_cast<size_t>(outer_ - 1)]);
+        simd_->loops<TransposeLoops>().copy_runs(x, last.from * kSize, y, last.to * kSize, run_bytes, steps);
+      } else {
+        run_inner(x, y);
+      }
+      at += steps;
+      for (int i = outer_ - 1; i >= 0; --i, steps = 1) {
         const Axis outer_axis = axis(i);
         int64_t& coordinate = index[static_cast<size_t>(i)];
-        x += outer_axis.from;
-        y += outer_axis.to;
-        if (++coordinate < outer_axis.extent) break;
+        x += steps * outer_axis.from;
+        y += steps * outer_axis.to;
+        if ((coordinate += steps) < outer_axis.extent) break;
         x -= outer_axis.extent * outer_axis.from;
         y -= outer_axis.extent * outer_axis.to;
         coordinate = 0;

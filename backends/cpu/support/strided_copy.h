@@ -38,6 +38,8 @@ class StridedCopy {
   template <class T>
   void run_inner(const T* from, T* to) const noexcept;
 
+  /// Whether contiguous runs of so many bytes are written with non-temporal stores.
+  bool streams(int64_t bytes) const noexcept { return past_caches_ && bytes >= 256; }
   Axis axis(int i) const noexcept {
     const auto k = static_cast<size_t>(i);
     return {extents_[k], to_[k], from_[k]};
