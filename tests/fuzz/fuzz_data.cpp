@@ -12,6 +12,7 @@
 #include "tools/data/image.h"
 #include "tools/data/npy.h"
 #include "tools/data/npz.h"
+#include "tools/data/safetensors.h"
 #include "tools/data/tokenizer.h"
 #include "tools/data/wav.h"
 
@@ -95,6 +96,15 @@ void check_wav(Input bytes) {
   for (const Mix mix : {Mix::First, Mix::Mean}) require(fits(sound_to_array(*sound, mix)));
 }
 
+void check_safetensors(Input bytes) {
+  with_file(bytes, [](const std::string& path) {
+    const auto content = read_safetensors(path, kLimit);
+    require(content.ok() || !content.status().message().empty());
+    if (content.ok())
+      for (const Array& array : content->arrays) require(fits(array));
+  });
+}
+
 // The last 64 bytes are a text to encode.
 void check_tokenizer(Input bytes) {
   const size_t text_size = std::min<size_t>(bytes.size(), 64);
@@ -114,8 +124,8 @@ void check_tokenizer(Input bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static constexpr void (*kChecks[])(Input) = {check_npy,   check_npz, check_idx,      check_image,
-                                               check_table, check_wav, check_tokenizer};
+  static constexpr void (*kChecks[])(Input) = {check_npy,   check_npz, check_idx,       check_image,
+                                               check_table, check_wav, check_tokenizer, check_safetensors};
   if (size == 0) return 0;
   const auto* first = reinterpret_cast<const std::byte*>(data);
   kChecks[data[0] % std::size(kChecks)]({first + 1, size - 1});

@@ -10,6 +10,7 @@
 
 #include "tools/data/npy.h"
 #include "tools/data/npz.h"
+#include "tools/data/safetensors.h"
 
 namespace {
 
@@ -115,6 +116,11 @@ bool write(const std::string& folder) {
   if (!write_npz(folder + "/archive.npz", {small, array("y", librt::DType::Bool, {4})}).ok()) return false;
   const auto npz = read_file(folder + "/archive.npz");
   if (!npz.ok()) return false;
+  const Safetensors weights = {
+      {small, array("y", librt::DType::Bool, {4}), array("z", librt::DType::BF16, {})}, {{"format", "pt"}}};
+  if (!write_safetensors(folder + "/weights.safetensors", weights).ok()) return false;
+  const auto safetensors = read_file(folder + "/weights.safetensors");
+  if (!safetensors.ok()) return false;
   const std::pair<const char*, std::string> seeds[] = {
       {"npy", '\0' + text_of(format_npy(small))},
       {"npz", '\1' + text_of(*npz)},
@@ -125,7 +131,8 @@ bool write(const std::string& folder) {
       {"progressive", '\3' + jpeg(true)},
       {"csv", "\4a,\"b \"\"c\"\"\",label\r\n1,2.5,x\n,\"two\nlines\",y\n"},
       {"wav", '\5' + wav()},
-      {"tokenizer", '\6' + tokenizer()}};
+      {"tokenizer", '\6' + tokenizer()},
+      {"safetensors", '\7' + text_of(*safetensors)}};
   for (const auto& [name, bytes] : seeds)
     if (!write_file(folder + "/data_" + name, std::as_bytes(std::span(bytes))).ok()) return false;
   return true;

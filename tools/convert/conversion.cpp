@@ -8,6 +8,7 @@
 #include "tools/convert/compile.h"
 #include "tools/convert/constants.h"
 #include "tools/convert/training.h"
+#include "tools/data/safetensors.h"
 #include "tools/onnx/graph_export.h"
 #include "tools/onnx/import.h"
 
@@ -24,8 +25,18 @@ Result<ModelGraph> load_onnx(const Options& options, onnx::ImportReport& report)
   import.tie = options.tie;
   import.external_folder = options.external_folder;
   import.progress = options.progress;
+  tools::Safetensors weights;
+  if (!options.weights.empty()) {
+    RT_ASSIGN(weights, tools::read_safetensors(options.weights));
+    import.weights = &weights.arrays;
+    import.weights_source = options.weights;
+  }
   auto model = options.bytes.empty() ? onnx::import_onnx(options.input, import, report)
                                      : onnx::import_onnx_bytes(options.bytes, import, report);
+  if (!report.kept.empty())
+    report.warnings.push_back(text(options.weights, ": has ", weights.arrays.size(), " weights; ",
+                                   report.kept.size(), " others keep the model's values, the first is '",
+                                   report.kept.front(), "'"));
   if (options.train) report.warnings.insert(report.warnings.end(), report.lost.begin(), report.lost.end());
   return model;
 }
@@ -47,10 +58,14 @@ Result<ModelGraph> load(const Options& options, onnx::ImportReport& report) {
 
 /// Writes trained weights to a file other than a compiled model.
 Status write_trained(const Options& options, Conversion& made) {
-  const bool exports = !options.export_onnx.empty();
-  const std::string& output = exports ? options.export_onnx : options.save_adapter;
+  const bool exports = options.save_adapter.empty();
+  const std::string& output = !exports                      ? options.save_adapter
+                              : options.export_onnx.empty() ? options.export_safetensors
+                                                            : options.export_onnx;
   RT_ASSIGN(const size_t weights, exports ? export_trained(options) : save_adapter(options));
-  const std::string& source = options.merge_adapter.empty() ? options.checkpoint : options.merge_adapter;
+  const std::string& source = !options.merge_adapter.empty() ? options.merge_adapter
+                              : !options.checkpoint.empty()  ? options.checkpoint
+                                                             : options.input;
   made.json = json_text({{"output", output}, {"weights", weights}});
   made.text = text("file        ", output, ", ", weights, " weights of ", source, "\n");
   return {};
@@ -81,7 +96,7 @@ Status convert(const Options& options, bool check_only, Conversion& made) {
 }
 
 Status dispatch(const Options& options, bool check_only, Conversion& made) {
-  if (!options.export_onnx.empty() || !options.save_adapter.empty()) return write_trained(options, made);
+  if (options.writes_weights()) return write_trained(options, made);
   if (options.writes_onnx()) return export_zoo(options, made);
   return convert(options, check_only, made);
 }

@@ -33,6 +33,9 @@ bool saves_adapter(const Options& o) {
 bool exports_onnx(const Options& o) {
   return !o.export_onnx.empty();
 }
+bool exports_safetensors(const Options& o) {
+  return !o.export_safetensors.empty();
+}
 bool merges_adapter(const Options& o) {
   return !o.merge_adapter.empty();
 }
@@ -78,6 +81,18 @@ constexpr Rule kOtherOutputs[] = {
      "needs the MODEL.onnx that was trained, and --checkpoint or --merge-adapter"},
     {"--export-onnx", exports_onnx, [](const Options& o) { return !compiles(o); },
      "writes the ONNX file alone; compile in another call"},
+    {"--export-safetensors", exports_safetensors,
+     [](const Options& o) { return from_onnx(o) && !(has_checkpoint(o) && merges_adapter(o)); },
+     "needs a MODEL.onnx, and with trained weights the --checkpoint or --merge-adapter of a training of it"},
+    {"--export-safetensors", exports_safetensors,
+     [](const Options& o) { return !compiles(o) && !exports_onnx(o) && !saves_adapter(o); },
+     "writes the weights alone; compile in another call"},
+    {"--weights", [](const Options& o) { return !o.weights.empty(); },
+     [](const Options& o) {
+       return from_onnx(o) && o.weights.ends_with(".safetensors") && !exports_onnx(o) &&
+              !exports_safetensors(o);
+     },
+     "takes a FILE.safetensors for a MODEL.onnx that is compiled"},
     {"--output", [](const Options& o) { return o.writes_onnx(); },
      [](const Options& o) {
        return from_zoo(o) && !o.inspect && !o.verify && !o.train && !o.lora && !has_cache(o) &&
@@ -169,7 +184,7 @@ void check_rules(const Options& options) {
     if (options.input.empty() && options.bytes.empty())
       throw tools::ArgumentError("model", "name a model to convert or inspect");
     check(kOtherOutputs, options);
-    if (!saves_adapter(options) && !exports_onnx(options)) check(kCompiling, options);
+    if (!options.writes_weights()) check(kCompiling, options);
   }
   check(kAlways, options);
 }

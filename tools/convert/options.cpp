@@ -80,6 +80,12 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
          "NAME=VALUE: an input of an ONNX model becomes a constant, for example axis=1, sizes=2,3,4, or "
          "NAME=FILE with a .npy, .npz or .pb tensor; needed for inputs such as a mode, an axis or a rate")
       ->take_all();
+  app.add_option("--weights", options.weights,
+                 "FILE.safetensors: its tensors replace the weights of their names in an ONNX model");
+  app.add_option(
+      "--export-safetensors", options.export_safetensors,
+      "MODEL.onnx: write its weights of floats as FILE.safetensors; with a --checkpoint of a training "
+      "of it, or with --merge-adapter, the trained ones");
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
@@ -149,7 +155,8 @@ void declare_adapters(tools::CommandLine& app, Options& options, Raw& raw) {
       ->group(group);
   app.add_option(
          "--save-adapter", options.save_adapter,
-         "MODEL.rt with a --checkpoint of its training: write what was trained, without the optimizer")
+         "MODEL.rt with a --checkpoint of its training: write what was trained, without the optimizer; "
+         "a FILE.safetensors is written in that format")
       ->group(group);
   app.add_option("--merge-adapter", options.merge_adapter,
                  "Merge an adapter into the weights of the model it was trained for (its source, not a .rt)")

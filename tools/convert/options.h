@@ -67,8 +67,10 @@ struct Options {
   std::string save_adapter;   ///< the parameters of the checkpoint alone; empty: not written
   std::string merge_adapter;  ///< adapter to add to the weights; empty: none
   std::vector<std::string>
-      tie;                  ///< shell patterns of weights that stay one where an exporter merged equal ones
-  std::string export_onnx;  ///< a copy of the ONNX file with trained weights; empty: none
+      tie;              ///< shell patterns of weights that stay one where an exporter merged equal ones
+  std::string weights;  ///< a safetensors file with weights for the ONNX model; empty: none
+  std::string export_safetensors;  ///< the ONNX file's weights, perhaps trained; empty: none
+  std::string export_onnx;         ///< a copy of the ONNX file with trained weights; empty: none
 
   std::string calibrate;               ///< .npz or folder with rows of the inputs; empty: none
   std::string calibration = "minmax";  ///< minmax, percentile, entropy
@@ -86,6 +88,10 @@ struct Options {
   bool calibrates() const { return !calibrate.empty() || read_rows; }
   bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
   bool writes_onnx() const { return output.ends_with(".onnx"); }
+  /// Weights alone, in a file other than a compiled model.
+  bool writes_weights() const {
+    return !export_onnx.empty() || !export_safetensors.empty() || !save_adapter.empty();
+  }
   bool quantizes() const { return precision.starts_with("int"); }
   /// Whether to measure the effect of the precision on the outputs.
   bool measures_accuracy() const {

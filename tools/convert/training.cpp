@@ -5,6 +5,7 @@
 #include "runtime/model/checkpoint.h"
 #include "runtime/model/reader.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/data/safetensors.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/import.h"
 
@@ -79,6 +80,38 @@ Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::st
   return {};
 }
 
+/// A checkpoint file or, by its name, a safetensors file.
+Result<Checkpoint> read_weights(const std::string& path) {
+  if (!tools::is_safetensors(path)) return read_checkpoint(path);
+  RT_ASSIGN(tools::Safetensors content, tools::read_safetensors(path));
+  Checkpoint checkpoint;
+  checkpoint.metadata = std::move(content.metadata);
+  for (tools::Array& array : content.arrays) {
+    if (array.dims.size() > kMaxRank)
+      return unsupported(path, ": tensor '", array.name, "' has rank ", array.dims.size(), ", at most ",
+                         kMaxRank, " dimensions are supported");
+    State state{.name = array.name,
+                .info = {.dtype = array.type, .shape = Shape(std::span<const int64_t>(array.dims))}};
+    state.initial = Blob::own(std::move(array.bytes));
+    checkpoint.tensors.push_back(std::move(state));
+  }
+  return checkpoint;
+}
+
+Status write_weights(const std::string& path, const Checkpoint& checkpoint) {
+  if (!tools::is_safetensors(path)) return write_checkpoint(path, checkpoint);
+  tools::Safetensors content;
+  content.metadata = checkpoint.metadata;
+  for (const State& state : checkpoint.tensors) {
+    const auto dims = state.info.shape.dims();
+    tools::Array array{
+        .name = state.name, .type = state.info.dtype, .dims = {dims.begin(), dims.end()}, .bytes = {}};
+    array.bytes.assign(state.initial.data, state.initial.data + state.initial.size);
+    content.arrays.push_back(std::move(array));
+  }
+  return tools::write_safetensors(path, content);
+}
+
 }  // namespace
 
 Status apply_checkpoint(ModelGraph& model, const std::string& path) {
@@ -91,7 +124,7 @@ Status apply_checkpoint(ModelGraph& model, const std::string& path) {
 }
 
 Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path) {
-  RT_ASSIGN(const Checkpoint adapter, read_checkpoint(path));
+  RT_ASSIGN(const Checkpoint adapter, read_weights(path));
   auto merged = compiler::merge_adapter(model, adapter.tensors);
   if (!merged.ok()) return std::move(merged).status().in(path);
   return merged;
@@ -108,14 +141,20 @@ Result<size_t> save_adapter(const Options& options) {
   if (checkpoint.tensors.empty())
     return invalid_argument(options.input,
                             ": the model has no parameters as states; compile it with --train");
-  RT_TRY(write_checkpoint(options.save_adapter, checkpoint));
+  RT_TRY(write_weights(options.save_adapter, checkpoint));
   return checkpoint.tensors.size();
 }
 
 Result<size_t> export_trained(const Options& options) {
+  const auto write = [&](const std::vector<State>& weights) {
+    return options.export_onnx.empty()
+               ? onnx::export_safetensors(options.input, weights, options.export_safetensors, options.tie)
+               : onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
+  };
+  if (options.merge_adapter.empty() && options.checkpoint.empty()) return write({});
   if (options.merge_adapter.empty()) {
     RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
-    return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx, options.tie);
+    return write(checkpoint.tensors);
   }
   onnx::ImportReport report;
   RT_ASSIGN(ModelGraph model, onnx::import_onnx(options.input, {.untie = true, .tie = options.tie}, report));
@@ -129,7 +168,7 @@ Result<size_t> export_trained(const Options& options) {
           "leave it out of the targets, or merge into a .rt");
     weights.push_back(each.weight);
   }
-  return onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
+  return write(weights);
 }
 
 }  // namespace librt::convert

@@ -10,28 +10,15 @@
 #include "runtime/core/atomic_file.h"
 #include "runtime/core/convert_floats.h"
 #include "tools/data/file.h"
+#include "tools/data/safetensors.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/untie.h"
+#include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
 namespace {
-
-using Weights = std::map<std::string, rt_onnx::TensorProto*, std::less<>>;
-
-// Initializers, and what Constant nodes of the main graph hold, by the names of their values.
-Weights weights_of(rt_onnx::ModelProto& model) {
-  Weights weights;
-  rt_onnx::GraphProto& graph = *model.mutable_graph();
-  for (auto& tensor : *graph.mutable_initializer()) weights[tensor.name()] = &tensor;
-  for (auto& node : *graph.mutable_node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
-    for (auto& attribute : *node.mutable_attribute())
-      if (attribute.name() == "value" && attribute.has_t()) weights[node.output(0)] = attribute.mutable_t();
-  }
-  return weights;
-}
 
 template <class T>
 void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) {
@@ -196,17 +183,33 @@ class Exporter {
 
 }  // namespace
 
-Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
-                              const std::string& target, const std::vector<std::string>& tie) {
+namespace {
+
+/// The file with the states' values, and how many those are.
+Result<size_t> put_weights(const std::string& source, const std::string& folder,
+                           const std::vector<State>& states, const std::vector<std::string>& tie,
+                           rt_onnx::ModelProto& model) {
   RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
-  rt_onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid_model(source, ": the file is not an ONNX model, or is cut short");
-  std::string folder = std::filesystem::path(source).parent_path().string();
-  if (folder.empty()) folder = ".";
+  if (states.empty()) return size_t{0};
   Exporter exporter(folder, states);
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
   RT_TRY(exporter.run(model).in(source));
+  return exporter.count();
+}
+
+std::string folder_of(const std::string& source) {
+  const std::string folder = std::filesystem::path(source).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
+                              const std::string& target, const std::vector<std::string>& tie) {
+  rt_onnx::ModelProto model;
+  RT_ASSIGN(const size_t count, put_weights(source, folder_of(source), states, tie, model));
   if (model.ByteSizeLong() > INT_MAX)
     return unsupported(target, ": the model has ", bytes_text(model.ByteSizeLong()),
                        ", Protocol Buffers hold 2 GiB");
@@ -215,7 +218,23 @@ Result<size_t> export_weights(const std::string& source, const std::vector<State
   RT_TRY(file.open());
   RT_TRY(file.write(out.data(), out.size()));
   RT_TRY(file.commit());
-  return exporter.count();
+  return count;
+}
+
+Result<size_t> export_safetensors(const std::string& source, const std::vector<State>& states,
+                                  const std::string& target, const std::vector<std::string>& tie) {
+  rt_onnx::ModelProto model;
+  RT_TRY(put_weights(source, folder_of(source), states, tie, model).status());
+  tools::Safetensors content;
+  content.metadata.emplace_back("format", "pt");  // what readers of PyTorch's weights ask for
+  for (const auto& [name, tensor] : weights_of(model)) {
+    const auto type = tools::element_type_of_onnx(tensor->data_type());
+    if (!type || !is_float(*type) || tensor->dims_size() == 0) continue;
+    RT_ASSIGN(tools::Array array, weight_array(name, *tensor, folder_of(source)));
+    content.arrays.push_back(std::move(array));
+  }
+  RT_TRY(tools::write_safetensors(target, content));
+  return content.arrays.size();
 }
 
 }  // namespace librt::onnx

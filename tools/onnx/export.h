@@ -19,5 +19,9 @@ namespace librt::onnx {
 /// number of weights written; errors list every state that cannot be written.
 Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
                               const std::string& target, const std::vector<std::string>& tie = {});
+/// The float weights of `source`, in ONNX's layout, as a safetensors file: with the states' values where
+/// there are any, else as they are. Returns their number.
+Result<size_t> export_safetensors(const std::string& source, const std::vector<State>& states,
+                                  const std::string& target, const std::vector<std::string>& tie = {});
 
 }  // namespace librt::onnx

@@ -9,6 +9,7 @@
 #include "tools/data/file.h"
 #include "tools/onnx/importer.h"
 #include "tools/onnx/lost_weights.h"
+#include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
 
@@ -19,6 +20,11 @@ Result<ModelGraph> import_proto(rt_onnx::ModelProto& proto, const ImportOptions&
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
+  if (options.weights != nullptr) {
+    auto replaced = replace_weights(proto, *options.weights);
+    if (!replaced.ok()) return std::move(replaced).status().in(options.weights_source);
+    report.kept = std::move(replaced->kept);
+  }
   if (options.untie) {
     report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
     report.lost = lost_weights(proto);

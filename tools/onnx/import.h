@@ -18,6 +18,7 @@
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
 #include "tools/compiler/progress.h"
+#include "tools/data/array.h"
 #include "tools/onnx/untie.h"
 
 namespace librt::onnx {
@@ -48,6 +49,9 @@ struct ImportOptions {
   std::string external_folder;
   /// More nodes than this, after functions and branches were inlined, are refused.
   size_t max_nodes = 1'000'000;
+  /// Replace the weights of their names; null: none. weights_source: for messages.
+  const std::vector<tools::Array>* weights = nullptr;
+  std::string weights_source;
   compiler::Progress* progress = nullptr;  ///< gets the stage "import" before each node
 };
 
@@ -68,6 +72,7 @@ struct ImportReport {
   std::vector<std::string> warnings;
   std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
   std::vector<std::string> lost;     ///< with `untie`: what cannot be trained because the exporter removed it
+  std::vector<std::string> kept;     ///< weights that `weights` did not replace
   std::string producer;
   int64_t ir_version = 0;
   int64_t opset = 0;

@@ -67,8 +67,7 @@ rt::Compilation compile(const Parsed& parsed) {
   const Options& options = parsed.options;
   rt::CompilerOptions wanted;
   wanted.output = options.output;
-  const bool writes_weights = !options.export_onnx.empty() || !options.save_adapter.empty();
-  wanted.check_only = options.output.empty() && !options.verify && !writes_weights;
+  wanted.check_only = options.output.empty() && !options.verify && !options.writes_weights();
   for (const Setting& setting : parsed.settings) wanted.settings.emplace_back(setting.name, setting.value);
   wanted.progress = Notes(options);
   return rt::Compilation::of_file(options.input, wanted);

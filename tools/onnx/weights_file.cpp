@@ -1,0 +1,139 @@
+#include "tools/onnx/weights_file.h"
+
+#include <set>
+#include <span>
+
+#include "runtime/core/convert_floats.h"
+#include "tools/data/edit_distance.h"
+#include "tools/data/file.h"
+#include "tools/onnx/initializer.h"
+#include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/tensor_proto.h"
+
+namespace librt::onnx {
+namespace {
+
+constexpr size_t kMostListed = 10;
+
+std::string dims_text(std::span<const int64_t> dims) {
+  std::string out = "[";
+  for (size_t i = 0; i < dims.size(); ++i) append(out, i > 0 ? "," : "", dims[i]);
+  return out + "]";
+}
+
+/// " (did you mean 'NAME'?)" for the most similar name of a weight, if one is similar.
+std::string suggestion(const std::string& name, const Weights& weights) {
+  constexpr size_t kLongest = 256;  // names to compare, which takes the product of their lengths
+  if (name.size() > kLongest || weights.size() > 10'000) return {};
+  const std::string* best = nullptr;
+  size_t least = name.size() / 2 + 1;
+  for (const auto& [known, tensor] : weights) {
+    if (known.size() > kLongest) continue;
+    // A prefix that one side has, as of a wrapper: "model.fc.weight", "fc.weight".
+    const bool is_suffix = !known.empty() && (name.ends_with("." + known) || known.ends_with("." + name));
+    const size_t distance = is_suffix ? 0 : tools::edit_distance(name, known);
+    if (distance < least) {
+      least = distance;
+      best = &known;
+    }
+  }
+  return best != nullptr ? " (did you mean '" + *best + "'?)" : "";
+}
+
+std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& tensor) {
+  std::string error;
+  const auto outline = tools::outline_of(tensor, error);
+  if (!outline) return error;
+  if (outline->narrow != nullptr)
+    return text("the model's weight is ", tools::onnx_type_name(tensor.data_type()),
+                ", which cannot be replaced");
+  if (outline->dims != array.dims) {
+    std::vector<int64_t> reversed(array.dims.rbegin(), array.dims.rend());
+    const bool transposed = array.dims.size() == 2 && reversed == outline->dims;
+    return text("expected the shape ", dims_text(outline->dims), ", found ", dims_text(array.dims),
+                transposed ? "; the model stores it transposed" : "");
+  }
+  const bool widens = outline->type == DType::F32 && (array.type == DType::F16 || array.type == DType::BF16);
+  if (outline->type != array.type && !widens)
+    return text("expected ", name_of(outline->type), ", found ", name_of(array.type));
+  return {};
+}
+
+void set_data(rt_onnx::TensorProto& tensor, const tools::Array& array) {
+  std::string error;
+  const auto outline = tools::outline_of(tensor, error);
+  tensor.clear_float_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_double_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  if (outline->type == array.type) {
+    tensor.set_raw_data(array.bytes.data(), array.bytes.size());
+    return;
+  }
+  std::string wide(outline->bytes, '\0');
+  convert_floats(array.bytes.data(), array.type, wide.data(), DType::F32,
+                 static_cast<int64_t>(wide.size() / sizeof(float)));
+  tensor.set_raw_data(std::move(wide));
+}
+
+}  // namespace
+
+Weights weights_of(rt_onnx::ModelProto& model) {
+  Weights weights;
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  for (auto& tensor : *graph.mutable_initializer()) weights[tensor.name()] = &tensor;
+  for (auto& node : *graph.mutable_node()) {
+    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.name() == "value" && attribute.has_t()) weights[node.output(0)] = attribute.mutable_t();
+  }
+  return weights;
+}
+
+Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays) {
+  const Weights weights = weights_of(model);
+  std::string problems;
+  size_t count = 0;
+  for (const tools::Array& array : arrays) {
+    const auto found = weights.find(array.name);
+    const std::string problem = found == weights.end()
+                                    ? "the model has no weight of this name" + suggestion(array.name, weights)
+                                    : problem_of(array, *found->second);
+    if (problem.empty()) continue;
+    if (++count <= kMostListed) append(problems, "\n  ", tools::in_quotes(array.name), ": ", problem);
+  }
+  if (count > kMostListed) append(problems, "\n  and ", count - kMostListed, " others");
+  if (count > 0)
+    return invalid_argument(
+        count, count == 1 ? " tensor does" : " tensors do", " not fit the model", problems,
+        "\n  rename or leave out what does not belong to it; --export-safetensors writes the "
+        "names and shapes that fit");
+  ReplacedWeights replaced{.count = arrays.size(), .kept = {}};
+  std::set<std::string_view> names;
+  for (const tools::Array& array : arrays) {
+    set_data(*weights.at(array.name), array);
+    names.insert(array.name);
+  }
+  for (const auto& [name, tensor] : weights) {
+    const bool is_replaced = names.contains(name);
+    const auto type = tools::element_type_of_onnx(tensor->data_type());
+    if (!is_replaced && tensor->dims_size() > 0 && type && is_float(*type)) replaced.kept.push_back(name);
+  }
+  return replaced;
+}
+
+Result<tools::Array> weight_array(const std::string& name, const rt_onnx::TensorProto& tensor,
+                                  const std::string& external_folder) {
+  rt_onnx::TensorProto copy = tensor;
+  auto read = InitializerReader(external_folder).read(copy);
+  if (!read.ok()) return std::move(read).status().in("weight '", name, "'");
+  const auto dims = read->info.shape.dims();
+  tools::Array array{.name = name, .type = read->info.dtype, .dims = {dims.begin(), dims.end()}, .bytes = {}};
+  array.bytes.assign(read->data.data, read->data.data + read->data.size);
+  return array;
+}
+
+}  // namespace librt::onnx

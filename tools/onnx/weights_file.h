@@ -1,0 +1,40 @@
+// Weights from and to files beside an ONNX model, by the names of its initializers.
+//
+// Knows: where an ONNX file stores its weights. Must not know: the formats of weight files, the importer's
+// changes to weights.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "tools/data/array.h"
+
+namespace rt_onnx {
+class ModelProto;
+class TensorProto;
+}  // namespace rt_onnx
+
+namespace librt::onnx {
+
+using Weights = std::map<std::string, rt_onnx::TensorProto*, std::less<>>;
+
+/// Initializers, and what Constant nodes of the main graph hold, by the names of their values.
+Weights weights_of(rt_onnx::ModelProto& model);
+
+struct ReplacedWeights {
+  size_t count = 0;
+  std::vector<std::string> kept;  ///< weights of floats with an axis that the arrays have not
+};
+
+/// Each array replaces the weight of its name, which must have its shape, and its type; weights of f32 also
+/// take f16 and bf16, which are widened exactly. All problems are reported at once, and then nothing is
+/// replaced.
+Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays);
+
+/// A weight as an array, in ONNX's layout; external_folder: of a weight in another file.
+Result<tools::Array> weight_array(const std::string& name, const rt_onnx::TensorProto& tensor,
+                                  const std::string& external_folder);
+
+}  // namespace librt::onnx
