@@ -23,8 +23,8 @@ struct Size {
 
 const std::vector<Size>& sizes_of(Family family) {
   static const std::array<std::vector<Size>, kFamilies> kSizes{{
-      {{16, 64, 8}, {32, 256, 6}, {64, 512, 4}, {128, 768, 4}, {512, 1024, 2}},       // rows, width
-      {{7, 32, 8}, {14, 64, 8}, {14, 256, 6}, {28, 256, 4}, {56, 256, 3}},            // side, channels
+      {{16, 64, 8}, {32, 256, 6}, {64, 512, 4}, {128, 768, 4}, {512, 1024, 2}},  // rows, width
+      {{7, 32, 8}, {14, 64, 8}, {14, 256, 6}, {28, 256, 4}, {56, 256, 3}},       // side, channels
       // As in the later layers of networks, which have most of them: many channels at few positions.
       {{7, 16, 8}, {7, 64, 8}, {7, 256, 4}, {14, 256, 4}, {28, 256, 2}},              // side, channels
       {{16, 32, 6}, {56, 32, 4}, {224, 32, 3}},                                       // side, output channels
@@ -37,6 +37,7 @@ const std::vector<Size>& sizes_of(Family family) {
       {{14, 32, 6}, {56, 64, 4}, {112, 64, 3}},                                       // side, channels
       {{6, 0, 5}, {16, 0, 5}, {40, 0, 4}},                                            // side of 4 axes
       {{64, 64, 6}, {4096, 64, 6}, {65536, 64, 4}},                                   // rows, width
+      {{7, 16, 8}, {7, 64, 6}, {14, 128, 3}, {28, 128, 2}},                           // side, channels
   }};
   return kSizes[static_cast<size_t>(family)];
 }
@@ -89,6 +90,7 @@ ValueId chain(Layers& net, Family family, const Size& size, int repeats, ValueId
       case Family::MatrixVector: x = net.linear(name, x, size.b, false); break;
       case Family::Conv1x1: x = net.conv(name, x, size.b, {}); break;
       case Family::Conv: x = net.conv(name, x, size.b, {.kernel = 3, .padding = 1}); break;
+      case Family::ConvDirect: x = net.conv(name, x, size.b, {.kernel = 5, .padding = 2}); break;
       case Family::Depthwise:
         x = net.conv(name, x, size.b, {.kernel = 3, .padding = 1, .groups = size.b});
         break;
@@ -122,6 +124,7 @@ std::vector<int64_t> input_extents(Family family, const Size& size) {
   switch (family) {
     case Family::Conv1x1:
     case Family::Conv:
+    case Family::ConvDirect:
     case Family::Depthwise:
     case Family::Pool: return {1, size.a, size.a, size.b};
     case Family::ConvNarrow: return {1, size.a, size.a, 3};

@@ -11,12 +11,12 @@
 
 namespace librt {
 
-/// Nodes whose time follows from one measured curve. Up to Recurrent the work is flops, then bytes. The names
-/// in the file are in kFamilyNames, in this order: append only.
+/// Nodes whose time follows from one measured curve. Up to Recurrent, and of ConvDirect, the work is flops,
+/// else bytes. The names in the file are in kFamilyNames, in this order: append only.
 enum class Family : uint8_t {
   Matmul,        ///< of two matrices
   Conv1x1,       ///< over all input channels
-  Conv,          ///< larger kernels
+  Conv,          ///< 3x3 without stride, which have faster algorithms (Winograd)
   ConvNarrow,    ///< fewer than 8 input channels for each output: first layers
   Depthwise,     ///< one input channel for each output
   Attention,     ///< fused
@@ -27,14 +27,15 @@ enum class Family : uint8_t {
   Pool,          ///< windows
   Movement,      ///< transposition, concatenation, slices
   Gather,        ///< by index; resizing, sampling
+  ConvDirect,    ///< other kernels than 1x1 and 3x3, and 3x3 with a stride
 };
 constexpr bool is_bound_by_flops(Family family) noexcept {
-  return family <= Family::Recurrent;
+  return family <= Family::Recurrent || family == Family::ConvDirect;
 }
-inline constexpr size_t kFamilies = 13;
+inline constexpr size_t kFamilies = 14;
 inline constexpr std::array<const char*, kFamilies> kFamilyNames{
     "matmul",        "conv1x1",     "conv",      "conv_narrow", "depthwise", "attention", "recurrent",
-    "matrix_vector", "elementwise", "reduction", "pool",        "movement",  "gather"};
+    "matrix_vector", "elementwise", "reduction", "pool",        "movement",  "gather",    "conv_direct"};
 
 /// Seconds of a node by its work, at a few sizes.
 struct TimeCurve {

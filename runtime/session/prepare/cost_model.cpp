@@ -13,7 +13,7 @@ namespace {
 /// Share of a device's matmul throughput (up to Recurrent) or memory bandwidth that large nodes reach where
 /// no curve was measured: between those of oneDNN on AVX2 machines and of this project's GPU kernels.
 constexpr std::array<float, kFamilies> kTypicalShare{0.8f, 0.6f, 0.6f, 0.2f, 0.05f, 0.4f, 0.2f,
-                                                     0.8f, 0.9f, 0.6f, 0.3f, 0.5f,  0.4f};
+                                                     0.8f, 0.9f, 0.6f, 0.3f, 0.5f,  0.4f, 0.5f};
 
 constexpr std::pair<OpKind, Family> kFamilyOf[] = {
     {OpKind::MatMul, Family::Matmul},
@@ -72,16 +72,30 @@ constexpr std::pair<OpKind, Family> kFamilyOf[] = {
     {OpKind::RoiAlign, Family::Gather},
 };
 
+/// Whether a convolution reads all positions once: its result has more than half as many along each axis.
+bool is_dense(const Shape& input, const Shape& result) {
+  if (input.rank() != result.rank()) return false;
+  for (int axis = 1; axis + 1 < input.rank(); ++axis)
+    if (2 * result[axis] <= input[axis] + 1 || result[axis] > input[axis] + 2) return false;
+  return true;
+}
+
 /// A convolution's weight is [O,K..,C/groups]; in ConvWeightGrad it is the result. input: [N,S..,C].
-Family family_of_conv(const Shape& input, const Shape& weight) {
+Family family_of_conv(OpKind kind, const Shape& input, const Shape& weight, const Shape& result) {
   const int rank = weight.rank();
   if (rank < 3) return Family::Conv;
   const int64_t channels = weight[rank - 1];
   if (channels == 1 && input[input.rank() - 1] > 1) return Family::Depthwise;
   if (channels < 8) return Family::ConvNarrow;
-  for (int axis = 1; axis + 1 < rank; ++axis)
-    if (weight[axis] != 1) return Family::Conv;
-  return Family::Conv1x1;
+  int64_t positions = 1;
+  bool is_3x3 = rank == 4;
+  for (int axis = 1; axis + 1 < rank; ++axis) {
+    positions *= weight[axis];
+    is_3x3 &= weight[axis] == 3;
+  }
+  if (positions == 1) return Family::Conv1x1;
+  if (kind == OpKind::ConvWeightGrad) return Family::Conv;
+  return is_3x3 && kind == OpKind::Conv && is_dense(input, result) ? Family::Conv : Family::ConvDirect;
 }
 
 Family family_of(const Step& step, const Program& program) {
@@ -91,7 +105,9 @@ Family family_of(const Step& step, const Program& program) {
   const auto shape_of = [&](Ref value) -> const Shape& { return program.values[value].info.shape; };
   if (found->second == Family::Conv) {
     const Ref weight = found->first == OpKind::ConvWeightGrad ? step.outputs[0] : step.inputs[1];
-    return weight == kNone ? Family::Conv : family_of_conv(shape_of(step.inputs[0]), shape_of(weight));
+    return weight == kNone ? Family::Conv
+                           : family_of_conv(found->first, shape_of(step.inputs[0]), shape_of(weight),
+                                            shape_of(step.outputs[0]));
   }
   if (found->second == Family::Matmul) {
     const Shape& result = shape_of(step.outputs[0]);
@@ -108,7 +124,8 @@ constexpr int64_t kChannelBlock = 16;
 
 double block_share_of(const Step& step, Family family, const Program& program) {
   const bool by_channel = family == Family::Conv || family == Family::Conv1x1 ||
-                          family == Family::ConvNarrow || family == Family::Pool;
+                          family == Family::ConvDirect || family == Family::ConvNarrow ||
+                          family == Family::Pool;
   if (!by_channel || step.node->kind() == OpKind::ConvWeightGrad) return 1;
   const auto share_of = [&](Ref value) {
     const Shape& shape = program.values[value].info.shape;
