@@ -140,6 +140,17 @@ TEST(NodeTimes, OfFewChannelsAreThoseOfAWholeBlock) {
   EXPECT_NEAR(node_seconds(node, work, profile), 4e-4, 1e-8);
 }
 
+TEST(NodeTimes, OfAProfileWithoutDirectConvolutionsAreThoseOfOthers) {
+  DeviceProfile profile;
+  profile.curves[static_cast<size_t>(Family::Conv)] = curve_of({{1e6f, 1e-5f}, {1e9f, 1e-2f}});
+  profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-6f}, {1e9f, 1e-6f}});
+  const Workload work;
+  const NodeWork node{.family = Family::ConvDirect, .flops = 1e7, .bytes = 1};
+  EXPECT_NEAR(node_seconds(node, work, profile), 1e-4, 1e-8);
+  profile.curves[static_cast<size_t>(Family::ConvDirect)] = curve_of({{1e6f, 2e-5f}, {1e9f, 2e-2f}});
+  EXPECT_NEAR(node_seconds(node, work, profile), 2e-4, 1e-8);
+}
+
 // Element-wise kernels may be bound by instructions, as on a software device: they do not tell its bandwidth.
 TEST(NodeTimes, OfMovingBytesAreThoseOfTheFasterCurve) {
   DeviceProfile profile;

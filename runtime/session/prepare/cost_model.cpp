@@ -205,7 +205,10 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
 }
 
 double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile) {
-  const TimeCurve& curve = profile.curves[static_cast<size_t>(node.family)];
+  // A profile of an earlier version has one curve for both.
+  const bool lacks_curve =
+      node.family == Family::ConvDirect && profile.curves[static_cast<size_t>(node.family)].count == 0;
+  const TimeCurve& curve = profile.curves[static_cast<size_t>(lacks_curve ? Family::Conv : node.family)];
   const double share = kTypicalShare[static_cast<size_t>(node.family)];
   const bool has_curves = moving_seconds(profile, node.bytes) > 0;
   const double moving = has_curves ? moving_seconds(profile, node.bytes)
