@@ -151,7 +151,7 @@ TEST(NodeTimes, OfAProfileWithoutDirectConvolutionsAreThoseOfOthers) {
   EXPECT_NEAR(node_seconds(node, work, profile), 2e-4, 1e-8);
 }
 
-// Element-wise kernels may be bound by instructions, as on a software device: they do not tell its bandwidth.
+// Element-wise kernels may be bound by instructions, as on a software device: they do not show its bandwidth.
 TEST(NodeTimes, OfMovingBytesAreThoseOfTheFasterCurve) {
   DeviceProfile profile;
   profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1e3f, 1e-6f}, {1e9f, 1.0f}});

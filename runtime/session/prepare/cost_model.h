@@ -41,7 +41,7 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
 /// Seconds of a node: the longest of its family's curve at its work, blocks of channels filled up, of moving
 /// its bytes, and of reading its weights at the bandwidth that all weights of the model have, which may not
 /// fit into a cache. Bytes move as fast as the faster of the curves for element-wise nodes and for matrix
-/// times vector shows: where kernels of the one are bound by instructions, the other tells the bandwidth.
+/// times vector shows: where kernels of the one are bound by instructions, the other shows the bandwidth.
 double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile);
 /// Seconds of a run: all nodes, submitting it, and transfers of inputs and outputs unless the device uses the
 /// host's memory.
