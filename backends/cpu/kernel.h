@@ -131,7 +131,7 @@ namespace detail {
 template <auto Create>
 Result<KernelPtr> create_guarded(Device& device, const NodeView& node, Producers producers) noexcept {
   auto& cpu = static_cast<CpuDevice&>(device);
-  const ThreadScope threads(cpu.info().threads);
+  const ThreadScope threads(cpu.workers());
   try {
     return Create(cpu, node, producers);
   } catch (...) {

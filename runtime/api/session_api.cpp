@@ -8,8 +8,33 @@ using librt::api::check;
 using librt::api::guarded;
 using librt::api::SessionUse;
 
+constexpr int kMostCpus = 1024;  ///< of a cpu_set_t
+constexpr int kMostThreads = 4096;
+
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";
+}
+
+/// What the hooks of a session lack, or contradict.
+Status check_hooks(const rt_session_options& c, const rt_allocator& allocator, const rt_parallel& parallel) {
+  if (static_cast<uint32_t>(c.log_level) > RT_LOG_DEBUG)
+    return librt::invalid_argument("log_level: expected an rt_log_level");
+  if (c.allocator != nullptr && (allocator.allocate == nullptr || allocator.free == nullptr))
+    return librt::invalid_argument("rt_allocator: allocate and free must both be set");
+  for (size_t i = 0; i < c.cpu_count; ++i)
+    if (const int cpu = c.cpus != nullptr ? c.cpus[i] : -1; cpu < 0 || cpu >= kMostCpus)
+      return librt::invalid_argument("cpus: expected 0 to ", kMostCpus - 1, ", found ", cpu);
+  if (c.priority < -20 || c.priority > 19)
+    return librt::invalid_argument("priority: expected -20 to 19, found ", c.priority);
+  if (c.parallel == nullptr) return {};
+  if (parallel.run == nullptr || parallel.threads < 1 || parallel.threads > kMostThreads)
+    return librt::invalid_argument("rt_parallel: run must be set, and threads 1 to ", kMostThreads, ", not ",
+                                   parallel.threads);
+  if (c.threads != 0 || c.cpu_count > 0 || c.priority != 0)
+    return librt::invalid_argument(
+        "parallel: threads, cpus and priority are of librt's own threads; leave them "
+        "out");
+  return {};
 }
 
 Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
@@ -17,6 +42,11 @@ Status create(const rt_model* model, const rt_session_options* given, const char
   if (model == nullptr) return librt::invalid_argument("the model is null");
   rt_session_options c;
   RT_TRY(librt::api::take_in(given, c, "rt_session_options"));
+  rt_allocator allocator;
+  RT_TRY(librt::api::take_in(c.allocator, allocator, "rt_allocator"));
+  rt_parallel parallel;
+  RT_TRY(librt::api::take_in(c.parallel, parallel, "rt_parallel"));
+  RT_TRY(check_hooks(c, allocator, parallel));
   librt::SessionOptions options{.backend = string(c.backend),
                                 .device = string(c.device),
                                 .entry = c.entry != nullptr ? c.entry : string(default_entry),
@@ -37,6 +67,12 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .cache_folder = string(c.cache_folder),
                                 .communicator = c.communicator,
                                 .cuda_stream = c.cuda_stream,
+                                .log = {c.log, c.log_user, c.log_level},
+                                .progress = {c.progress, c.progress_user},
+                                .allocator = allocator,
+                                .parallel = parallel,
+                                .cpus = {c.cpus, c.cpus + c.cpu_count},
+                                .priority = c.priority,
                                 .mapped = model->mapped};
   const bool states = c.share_states_with != nullptr;
   if (states && c.share_device_with != nullptr)
@@ -398,6 +434,11 @@ rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** 
     librt::Session& training = *trainer->session.session;
     librt::SessionOptions options = training.options();
     options.entry = entry != nullptr ? entry : "infer";
+    // The device has them.
+    options.allocator = {};
+    options.parallel = {};
+    options.cpus.clear();
+    options.priority = 0;
     auto made = std::make_unique<rt_session>();
     made->in_use = trainer->session.in_use;
     RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), options, &training));

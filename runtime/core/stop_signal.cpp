@@ -31,6 +31,18 @@ void StopSignal::end(const Status& status) noexcept {
   flags_.fetch_and(status.code() == Code::Cancelled ? 0u : ~kTimed, std::memory_order_relaxed);
 }
 
+Status Progress::report(rt_stage stage, size_t done, size_t total) const noexcept {
+  if (callback == nullptr) return {};
+  const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
+  if (callback(user, stage, fraction) == 0) return {};
+  return Status(Code::Cancelled, "the progress callback stopped it; call it again to go on");
+}
+
+Status StopSignal::report(rt_stage stage, size_t done, size_t total) const noexcept {
+  RT_TRY(check());
+  return progress.report(stage, done, total);
+}
+
 Status StopSignal::next_iteration() noexcept {
   if (iterations_ == most_iterations_)
     return Status::make(Code::LimitExceeded, "the loops of this run have taken ", most_iterations_,

@@ -1,4 +1,5 @@
-// What ends a run early: a request from another thread, a deadline, or too many iterations of loops.
+// What ends a run early: a request from another thread, a deadline, too many iterations of loops, or the
+// application's progress callback.
 //
 // Knows: flags and a clock. Must not know: what is run. One thread runs and checks; request() and withdraw()
 // may be called from any thread and from signal handlers.
@@ -8,11 +9,21 @@
 #include <cstdint>
 
 #include "runtime/core/status.h"
+#include "runtime/include/rt/hooks.h"
 
 namespace librt {
 
 /// Iterations that the loops of a run may take together, unless a session allows more.
 inline constexpr uint64_t kMostIterations = 1'000'000;
+
+/// The application's function that hears how far a session is before its run.
+struct Progress {
+  rt_progress_callback callback = nullptr;
+  void* user = nullptr;
+
+  /// `done` of `total` parts of the stage. Code::Cancelled if the application says stop.
+  Status report(rt_stage stage, size_t done, size_t total) const noexcept;
+};
 
 class StopSignal {
  public:
@@ -27,6 +38,9 @@ class StopSignal {
   /// Code::Cancelled or Code::LimitExceeded if the run should end. One relaxed load unless it is timed or
   /// requested to stop.
   Status check() const noexcept { return flags_.load(std::memory_order_relaxed) == 0 ? Status() : reason(); }
+  /// The same, while a plan is built; the application hears of it.
+  Status report(rt_stage stage, size_t done, size_t total) const noexcept;
+  Progress progress;
   /// The same before an iteration of a loop, which it counts.
   Status next_iteration() noexcept;
 

@@ -63,6 +63,10 @@ Status check_same_device(const SessionOptions& options, const DeviceSet& devices
     return invalid_argument(name, ": the session's device was opened ",
                             asks_for_tf32(options) ? "without" : "with",
                             " precision 'tf32'; request the same in both");
+  if (options.allocator.allocate != nullptr || options.parallel.run != nullptr || !options.cpus.empty() ||
+      options.priority != 0)
+    return invalid_argument(
+        name, ": allocator, parallel, cpus and priority are the other session's; leave them out");
   if (options.cuda_stream != nullptr)
     return invalid_argument("cuda_stream: ", name,
                             " gives the session the stream of the other; leave it NULL");
@@ -76,6 +80,7 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                                  Session* device_of) {
   RT_TRY(check_options(options));
   RT_ASSIGN(const Graph* graph, find_entry(*model, options.entry));
+  RT_TRY(options.progress.report(RT_STAGE_OPEN, 0, 1));
   if (Session* other = share != nullptr ? share : device_of; other != nullptr) {
     RT_TRY(check_same_device(options, other->devices(),
                              share != nullptr ? "share_states_with" : "share_device_with"));
@@ -91,7 +96,11 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .validation = options.validation,
                                .tf32 = asks_for_tf32(options),
                                .cache_folder = cache_folder(options.cache_folder),
-                               .communicator = options.communicator};
+                               .communicator = options.communicator,
+                               .allocator = options.allocator,
+                               .parallel = options.parallel,
+                               .cpus = options.cpus,
+                               .priority = options.priority};
   RT_ASSIGN(const DeviceChoice choice,
             choose_device(*graph, model->states, {options.backend, options.prefer, options.precision},
                           device_options));
@@ -106,6 +115,9 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                          "; leave it NULL, or request the backend cuda");
     RT_TRY(devices->interop()->use_stream(options.cuda_stream));
   }
+  if (options.log.listens(RT_LOG_INFO))
+    options.log.say(RT_LOG_INFO, text("'", graph->name, "' runs on ", choice.backend, ", ",
+                                      devices->chosen().info().name, ": ", choice.reason));
   auto session = create_on(devices, model, options);
   if (session.ok()) (*session)->device_reason_ = choice.reason;
   return session;
@@ -135,7 +147,11 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   shared.kernel_tuner =
       KernelTuner({.enabled = options.tuning && !options.deterministic,
                    .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
-                   .cache_folder = cache_folder(options.cache_folder)});
+                   .cache_folder = cache_folder(options.cache_folder),
+                   .log = options.log});
+  shared.log = options.log;
+  shared.stop.progress = options.progress;
+  RT_TRY(options.progress.report(RT_STAGE_OPEN, 1, 1));
   shared.strict = options.strict;
   shared.mapped = options.mapped;
   shared.precision = precision_of(options);
@@ -144,6 +160,8 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   shared.limit = MemoryLimit(options.memory_limit);
   shared.plan_cache_bytes = options.plan_cache_bytes;
   session->options_ = options;
+  session->options_.allocator = devices->options().allocator;
+  if (session->options_.allocator.allocate != nullptr) shared.allocator = &session->options_.allocator;
   const Graph& graph = *session->graph_;
   session->inputs_.resize(graph.inputs.size());
   session->outputs_.resize(graph.outputs.size());

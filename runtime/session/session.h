@@ -36,6 +36,12 @@ struct SessionOptions {
   std::string cache_folder;
   const rt_communicator* communicator = nullptr;
   void* cuda_stream = nullptr;
+  Log log = {};
+  Progress progress = {};
+  rt_allocator allocator = {};  ///< allocate null: none
+  rt_parallel parallel = {};    ///< run null: none
+  std::vector<int> cpus = {};
+  int priority = 0;
   /// The mapped model file, if any: pages of weights that only planning reads are released.
   std::span<const std::byte> mapped = {};
 };

@@ -75,6 +75,35 @@ static void test_sessions(void) {
   rt_trainer_free(NULL);
 }
 
+static void ignore(void* user, rt_log_level level, const char* text) {
+  (void)user, (void)level, (void)text;
+}
+static int go_on(void* user, rt_stage stage, double fraction) {
+  (void)user, (void)stage, (void)fraction;
+  return 0;
+}
+
+/* The model is looked at first; what hooks are refused for is in tests/session/hooks_test.cpp. */
+static void test_hooks(void) {
+  rt_session* session = NULL;
+  rt_allocator allocator = RT_ALLOCATOR_INIT;
+  rt_parallel parallel = RT_PARALLEL_INIT;
+  const int32_t cpus[] = {0};
+  rt_session_options options = RT_SESSION_OPTIONS_INIT;
+  EXPECT(options.log == NULL && options.progress == NULL && options.allocator == NULL && options.parallel == NULL);
+  EXPECT(options.cpus == NULL && options.cpu_count == 0 && options.priority == 0);
+  EXPECT(options.log_level == RT_LOG_WARNING);
+  options.log = ignore;
+  options.log_level = RT_LOG_DEBUG;
+  options.progress = go_on;
+  options.allocator = &allocator;
+  options.parallel = &parallel;
+  options.cpus = cpus;
+  options.cpu_count = 1;
+  EXPECT_CODE(rt_session_create(NULL, &options, &session), RT_INVALID_ARGUMENT, "null");
+  EXPECT(session == NULL);
+}
+
 static void test_devices(void) {
   rt_device_list* list = NULL;
   EXPECT_CODE(rt_devices_list(&list), RT_OK, "");
@@ -110,6 +139,7 @@ int main(void) {
   test_constants();
   test_models();
   test_sessions();
+  test_hooks();
   test_devices();
   if (failures == 0) printf("fine\n");
   return failures != 0;

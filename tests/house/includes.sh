@@ -20,7 +20,7 @@ check() {
   done < <(grep -rnE '^#include "(runtime|backends|tools|tests|schema|rt|kernels|shaders)/' "$room" --include='*.h' --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' || true)
 }
 
-core='^runtime/core/|^runtime/include/rt/dtype\.h'
+core='^runtime/core/|^runtime/include/rt/(dtype|hooks)\.h'
 operators='^runtime/graph/op\.h|^schema/ops_(attributes|generated)|^schema/op_(list|fields)'
 geometry="$core|$operators|^runtime/geometry/|^runtime/graph/node_view\.h"
 graph="$core|$operators|^runtime/graph/"

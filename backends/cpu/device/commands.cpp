@@ -31,11 +31,11 @@ class CopyTask final : public Task {
 
 }  // namespace
 
-Commands::Commands(const RecordOptions& options, int threads)
+Commands::Commands(const RecordOptions& options, const Workers& workers)
     : bases_(options.slots.size(), nullptr),
       nanoseconds_(options.profile ? options.spans : 0, 0),
       spans_(options.spans),
-      threads_(threads),
+      workers_(workers),
       stop_(options.stop),
       stoppable_(options.stoppable),
       profile_(options.profile) {
@@ -118,9 +118,16 @@ Status Commands::run_steps() noexcept {
 
 Status Commands::submit() noexcept {
   if (!finished_) return internal_error("submit() of a command list that was not finished");
-  const ThreadScope threads(threads_);
+  const ThreadScope threads(workers_);
   if (moved_) RT_TRY(resolve());
-  return run_steps();
+  if (workers_.pool == nullptr) return run_steps();
+  Status status = run_steps();
+  if (workers_.pool->was_misused())
+    return invalid_argument(
+        "rt_parallel: expected run() to call the task once for each index below the count, and then to "
+        "return; "
+        "it called some not at all, again, or late");
+  return status;
 }
 
 Status Commands::timings(std::span<uint64_t> nanoseconds) noexcept {

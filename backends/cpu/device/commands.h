@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/cpu/device/team.h"
 #include "runtime/backend/backend.h"
 
 namespace librt::cpu {
@@ -38,8 +39,8 @@ class Task {
 
 class Commands final : public CommandList {
  public:
-  /// `threads` is what parallel loops use while this list runs.
-  Commands(const RecordOptions& options, int threads);
+  /// `workers` is what parallel loops use while this list runs.
+  Commands(const RecordOptions& options, const Workers& workers);
 
   /// For kernels: appends a task under the current mark.
   Status add(std::unique_ptr<Task> task) noexcept;
@@ -65,7 +66,7 @@ class Commands final : public CommandList {
   std::vector<uint64_t> nanoseconds_;  ///< by span, of the last run; empty without profiling
   uint32_t span_ = 0;
   uint32_t spans_ = 0;
-  int threads_ = 1;
+  Workers workers_;
   const StopSignal* stop_ = nullptr;
   uint32_t stoppable_ = 0;      ///< spans
   size_t stoppable_steps_ = 0;  ///< 0 without a signal

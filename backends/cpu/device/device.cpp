@@ -29,12 +29,23 @@ KernelTable make_table() {
   });
 }
 
+/// How a block was allocated; alignment 0: it is not the slab's.
+struct Origin {
+  rt_allocator allocator = {};  ///< allocate null: the C library
+  size_t bytes = 0, alignment = 0;
+  void free(void* block) const noexcept {
+    if (alignment == 0) return;
+    if (allocator.allocate != nullptr)
+      allocator.free(allocator.user, block, bytes, alignment);
+    else
+      std::free(block);
+  }
+};
+
 class HostSlab final : public Slab {
  public:
-  HostSlab(void* bytes, size_t size, bool owned) : bytes_(bytes), size_(size), owned_(owned) {}
-  ~HostSlab() override {
-    if (owned_) std::free(bytes_);
-  }
+  HostSlab(void* bytes, size_t size, const Origin& origin) : bytes_(bytes), size_(size), origin_(origin) {}
+  ~HostSlab() override { origin_.free(bytes_); }
   size_t size() const noexcept override { return size_; }
   void* host() noexcept override { return bytes_; }
   const void* bytes() const noexcept { return bytes_; }
@@ -42,13 +53,13 @@ class HostSlab final : public Slab {
  private:
   void* bytes_;
   size_t size_;
-  bool owned_;
+  Origin origin_;
 };
 
-Result<SlabPtr> make_slab(void* bytes, size_t size, bool owned) noexcept {
-  auto* slab = new (std::nothrow) HostSlab(bytes, size, owned);
+Result<SlabPtr> make_slab(void* bytes, size_t size, const Origin& origin) noexcept {
+  auto* slab = new (std::nothrow) HostSlab(bytes, size, origin);
   if (slab != nullptr) return SlabPtr(slab);
-  if (owned) std::free(bytes);
+  origin.free(bytes);
   return Status(Code::OutOfMemory, "no memory for a slab");
 }
 
@@ -60,9 +71,18 @@ bool can_block(const TensorInfo& info) noexcept {
          shape.back() > 0 && shape.back() % kBlock == 0;
 }
 
-CpuDevice::CpuDevice(DeviceInfo info, const rt_communicator* communicator)
-    : info_(std::move(info)), simd_(best_simd()), communicator_(communicator), table_(make_table()) {
-  Team::reserve(info_.threads);
+CpuDevice::CpuDevice(DeviceInfo info, const DeviceOptions& options)
+    : info_(std::move(info)),
+      simd_(best_simd()),
+      communicator_(options.communicator),
+      allocator_(options.allocator),
+      pool_(options.parallel.run != nullptr ? std::make_unique<Team>(options.parallel) : nullptr),
+      workers_(info_.threads, Team::placement({options.cpus, options.priority})),
+      table_(make_table()) {
+  if (pool_ != nullptr)
+    workers_ = Workers(*pool_);
+  else
+    Team::reserve(workers_);
 }
 
 Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
@@ -70,16 +90,26 @@ Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
   constexpr size_t kLine = 64, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* block = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+  const bool own = allocator_.allocate == nullptr;
+  void* block = rounded < bytes ? nullptr
+                : own           ? std::aligned_alloc(alignment, rounded)
+                                : allocator_.allocate(allocator_.user, rounded, alignment);
   if (block == nullptr)
-    return Status::make(Code::OutOfMemory, "host memory: cannot allocate ", bytes_text(bytes));
+    return Status::make(Code::OutOfMemory, "host memory: ", own ? "" : "rt_allocator ", "cannot allocate ",
+                        bytes_text(bytes));
+  const Origin origin{allocator_, rounded, alignment};
+  if (reinterpret_cast<uintptr_t>(block) % alignment != 0) {
+    origin.free(block);
+    return invalid_argument("rt_allocator: expected an address that is a multiple of ", alignment, ", found ",
+                            reinterpret_cast<uintptr_t>(block) % alignment, " more");
+  }
   // Only a hint: an OS without huge pages returns an error and uses small pages.
-  if (alignment == kHugePage) madvise(block, rounded, MADV_HUGEPAGE);
-  return make_slab(block, bytes, true);
+  if (alignment == kHugePage && own) madvise(block, rounded, MADV_HUGEPAGE);
+  return make_slab(block, bytes, origin);
 }
 
 Result<SlabPtr> CpuDevice::wrap(void* bytes, size_t size) noexcept {
-  return make_slab(bytes, size, false);
+  return make_slab(bytes, size, {});
 }
 
 Status CpuDevice::upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept {
@@ -103,7 +133,7 @@ Status CpuDevice::download(const Slab& source, size_t offset, std::span<std::byt
 
 Result<CommandListPtr> CpuDevice::begin(const RecordOptions& options) noexcept {
   try {
-    return CommandListPtr(std::make_unique<Commands>(options, info_.threads));
+    return CommandListPtr(std::make_unique<Commands>(options, workers_));
   } catch (...) {
     return caught_exception("beginning a command list");
   }
@@ -150,7 +180,7 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
 
 void CpuDevice::for_each(size_t count, void (*work)(void* context, size_t index) noexcept,
                          void* context) noexcept {
-  const ThreadScope scope(info_.threads);
+  const ThreadScope scope(workers_);
   std::atomic<size_t> next{0};
   parallel_region(static_cast<int>(std::min<size_t>(count, static_cast<size_t>(max_threads()))),
                   [&](int, int) noexcept {

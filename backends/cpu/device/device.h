@@ -3,6 +3,7 @@
 // Knows: memory, layouts, how a session begins to record. Must not know: any operator.
 #pragma once
 
+#include "backends/cpu/device/team.h"
 #include "backends/cpu/simd/simd.h"
 #include "runtime/backend/backend.h"
 #include "runtime/backend/kernel_table.h"
@@ -19,8 +20,8 @@ bool can_block(const TensorInfo& info) noexcept;
 
 class CpuDevice final : public Device {
  public:
-  /// communicator: null, or outlives the device. Throws std::system_error when the OS refuses the threads.
-  explicit CpuDevice(DeviceInfo info, const rt_communicator* communicator = nullptr);
+  /// Throws std::system_error when the OS refuses the threads, PlacementError.
+  explicit CpuDevice(DeviceInfo info, const DeviceOptions& options = {});
 
   const DeviceInfo& info() const noexcept override { return info_; }
   const KernelTable& kernels() const noexcept override { return table_; }
@@ -36,6 +37,8 @@ class CpuDevice final : public Device {
   std::string layout_name(LayoutId layout) const override;
 
   const Simd& simd() const noexcept { return simd_; }
+  /// The threads that work for this device.
+  const Workers& workers() const noexcept { return workers_; }
   /// To the other ranks of data parallel training; null where there is only one.
   const rt_communicator* communicator() const noexcept { return communicator_; }
 
@@ -43,6 +46,9 @@ class CpuDevice final : public Device {
   DeviceInfo info_;
   const Simd& simd_;
   const rt_communicator* communicator_;
+  rt_allocator allocator_;
+  std::unique_ptr<Team> pool_;  ///< the application's threads, if it has given any
+  Workers workers_;
   KernelTable table_;
 };
 

@@ -48,9 +48,14 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
       return invalid_argument("cpu: threads must be 0 (all that are allowed) to ", Team::kMostThreads,
                               ", not ", options.threads);
     if (options.threads > 0) info.threads = options.threads;
+    if (options.parallel.run != nullptr) info.threads = options.parallel.threads;
     // Work is split by the thread count alone, so runs with the same count are bitwise identical:
     // `deterministic` adds nothing.
-    return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
+    return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options));
+  } catch (const PlacementError& error) {
+    return Status::make(
+        Code::Device, "cpu: the OS refused the placement of threads (", error.what(),
+        "); use CPUs of the process's affinity mask, and a priority of at least its nice value");
   } catch (const std::system_error& error) {
     return Status::make(Code::Device, "cpu: the OS refused a thread (", error.what(),
                         "); use fewer threads, or see `ulimit -u` and the cgroup's pids.max");

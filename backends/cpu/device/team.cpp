@@ -1,13 +1,18 @@
 #include "backends/cpu/device/team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 
 #include "backends/cpu/device/openmp.h"
+#include "runtime/core/text.h"
 
 namespace librt::cpu {
 namespace {
@@ -52,6 +57,7 @@ void pause() noexcept {
 struct Teams {
   std::mutex mutex;
   std::vector<Team*> all;
+  std::vector<std::unique_ptr<const Placement>> placements;
 };
 
 Teams& teams() {
@@ -86,18 +92,64 @@ class BlockedSignals {
 
 }  // namespace
 
-Team::Team(int threads) : size_(threads), claims_(new Claim[static_cast<size_t>(threads)]) {
+Workers::Workers(Team& application) noexcept : threads(application.size()), pool(&application) {}
+
+Team::Team(const rt_parallel& pool)
+    : size_(pool.threads), pool_(pool), claims_(new Claim[static_cast<size_t>(pool.threads)]) {}
+
+Team::Team(int threads, const Placement* placement)
+    : size_(threads), placement_(placement), claims_(new Claim[static_cast<size_t>(threads)]) {
   const BlockedSignals blocked;
+  const int priority = placement_ != nullptr ? placement_->priority : 0;
+  std::atomic<int> started{0}, refusal{0};
   threads_.reserve(static_cast<size_t>(threads - 1));
   try {
     for (int i = 1; i < threads; ++i) {
-      threads_.emplace_back([this, i] { serve(i); });
+      threads_.emplace_back([this, i, priority, &started, &refusal] {
+        if (priority != 0) {
+          // On Linux of the calling thread alone.
+          if (setpriority(PRIO_PROCESS, 0, priority) != 0) refusal.store(errno);
+          started.fetch_add(1);
+        }
+        serve(i);
+      });
       pthread_setname_np(threads_.back().native_handle(), "librt-cpu");
+      if (placement_ != nullptr) place(threads_.back());
+      // `started` and `refusal` live until the thread has used them.
+      while (priority != 0 && started.load() < i) std::this_thread::yield();
+      if (const int error = refusal.load(); error != 0)
+        throw PlacementError(text("priority ", priority, ": ", std::strerror(error)));
     }
   } catch (...) {
     stop();
     throw;
   }
+}
+
+void Team::place(std::thread& thread) const {
+  if (placement_->cpus.empty()) return;
+  cpu_set_t wanted, found;
+  CPU_ZERO(&wanted);
+  CPU_ZERO(&found);
+  for (const int cpu : placement_->cpus) CPU_SET(static_cast<size_t>(cpu), &wanted);
+  int error = pthread_setaffinity_np(thread.native_handle(), sizeof wanted, &wanted);
+  if (error == 0) error = pthread_getaffinity_np(thread.native_handle(), sizeof found, &found);
+  if (error != 0) throw PlacementError(text("cpus: ", std::strerror(error)));
+  // The OS leaves out what the process must not use, as long as something remains.
+  for (const int cpu : placement_->cpus)
+    if (!CPU_ISSET(static_cast<size_t>(cpu), &found))
+      throw PlacementError(text("cpus: this process cannot use CPU ", cpu));
+}
+
+const Placement* Team::placement(Placement wanted) {
+  if (wanted.cpus.empty() && wanted.priority == 0) return nullptr;
+  std::sort(wanted.cpus.begin(), wanted.cpus.end());
+  wanted.cpus.erase(std::unique(wanted.cpus.begin(), wanted.cpus.end()), wanted.cpus.end());
+  Teams& all = teams();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& known : all.placements)
+    if (known->cpus == wanted.cpus && known->priority == wanted.priority) return known.get();
+  return all.placements.emplace_back(std::make_unique<const Placement>(std::move(wanted))).get();
 }
 
 /// Only of a team that could not be completed: others are used until the process ends.
@@ -112,33 +164,33 @@ const Place& Team::place() noexcept {
   return t_place;
 }
 
-void Team::reserve(int threads) {
-  acquire_or_make(threads).release();
+void Team::reserve(const Workers& workers) {
+  acquire_or_make(workers).release();
 }
 
-Team& Team::acquire_or_make(int threads) {
+Team& Team::acquire_or_make(const Workers& workers) {
   Team* const last = t_last;
-  if (last != nullptr && last->size_ == threads && !last->used_.exchange(true, std::memory_order_acquire))
+  if (last != nullptr && last->serves(workers) && !last->used_.exchange(true, std::memory_order_acquire))
     return *last;
   Teams& all = teams();
   const std::lock_guard lock(all.mutex);
   for (Team* team : all.all) {
-    if (team->size_ != threads || team->used_.exchange(true, std::memory_order_acquire)) continue;
+    if (!team->serves(workers) || team->used_.exchange(true, std::memory_order_acquire)) continue;
     t_last = team;
     return *team;
   }
   all.all.reserve(all.all.size() + 1);
-  std::unique_ptr<Team> made(new Team(threads));
+  std::unique_ptr<Team> made(new Team(workers.threads, workers.placement));
   made->used_.store(true, std::memory_order_relaxed);
   all.all.push_back(made.get());
   t_last = made.get();
   return *made.release();
 }
 
-Team& Team::acquire(int threads) noexcept {
+Team& Team::acquire(const Workers& workers) noexcept {
   for (;;) {
     try {
-      return acquire_or_make(threads);
+      return acquire_or_make(workers);
     } catch (...) {
       // reserve() made one: it is in use by another thread.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -221,6 +273,10 @@ void Team::run(int parts, Work work, void* context) noexcept {
   const uint64_t region = (state_.load(std::memory_order_relaxed) >> kPartBits) + 1;
   const uint64_t state = region << kPartBits | static_cast<uint64_t>(parts);
   state_.store(state, std::memory_order_seq_cst);
+  if (pool_.run != nullptr) {
+    run_on_pool(parts);
+    return;
+  }
   if (asleep_.load(std::memory_order_seq_cst) > 0) {
     calls_.fetch_add(1, std::memory_order_seq_cst);
     calls_.notify_all();
@@ -230,6 +286,37 @@ void Team::run(int parts, Work work, void* context) noexcept {
     const int32_t left = unfinished_.load(std::memory_order_acquire);
     if (left != 0) unfinished_.wait(left, std::memory_order_acquire);
   }
+}
+
+/// A call that comes again, or late, finds the part begun, or begins one of the region that runs then.
+void Team::work_for_pool(int part) noexcept {
+  const uint64_t state = state_.load(std::memory_order_acquire);
+  const int parts = static_cast<int>(state & ((1U << kPartBits) - 1));
+  if (part < 0 || part >= parts || !claim(state >> kPartBits, part)) {
+    misused_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  const Place outer = t_place;
+  Team* const team = t_team;
+  t_place = {part, parts, true};
+  t_team = this;  // so that oneDNN finds its place
+  work_(context_);
+  t_team = team;
+  t_place = outer;
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+}
+
+void Team::run_on_pool(int parts) noexcept {
+  pool_.run(
+      pool_.user, parts, [](void* team, int32_t part) { static_cast<Team*>(team)->work_for_pool(part); },
+      this);
+  if (unfinished_.load(std::memory_order_acquire) == 0) return;
+  // What was not run is done here, so that nothing refers to the region when this returns.
+  misused_.store(true, std::memory_order_relaxed);
+  for (int part = 0; part < parts; ++part)
+    if (unclaimed_.load(std::memory_order_relaxed) > 0) work_for_pool(part);
+  while (const int32_t left = unfinished_.load(std::memory_order_acquire))
+    unfinished_.wait(left, std::memory_order_acquire);
 }
 
 int64_t Team::take(int per_part) noexcept {
@@ -293,11 +380,16 @@ Team* current_team() noexcept {
   return t_team;
 }
 
-ThreadScope::ThreadScope(int threads) noexcept : before_(t_team) {
-  if (before_ != nullptr && before_->size() == threads) return;
-  acquired_ = &Team::acquire(threads);
+Workers current_workers() noexcept {
+  return t_team == nullptr || t_place.inside ? Workers(1) : t_team->workers();
+}
+
+ThreadScope::ThreadScope(const Workers& workers) noexcept : before_(t_team) {
+  if (before_ != nullptr && (workers.pool != nullptr ? before_ == workers.pool : before_->serves(workers)))
+    return;
+  acquired_ = workers.pool != nullptr ? workers.pool : &Team::acquire(workers);
   t_team = acquired_;
-  foreign_before_ = set_foreign_threads(threads);
+  foreign_before_ = set_foreign_threads(workers.threads);
 }
 
 ThreadScope::~ThreadScope() {

@@ -17,8 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "runtime/include/rt/hooks.h"
 
 namespace librt::cpu {
 
@@ -26,6 +29,29 @@ namespace librt::cpu {
 struct Place {
   int part = 0, parts = 1;
   bool inside = false;
+};
+
+/// Where a team's threads may run, and how urgent they are.
+struct Placement {
+  std::vector<int> cpus;  ///< empty: anywhere
+  int priority = 0;       ///< nice value; 0: that of the thread that makes the team
+};
+
+/// The OS refused a placement; what() says why.
+struct PlacementError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Team;
+
+/// The threads that a ThreadScope uses.
+struct Workers {
+  Workers(int count) noexcept : threads(count) {}  // NOLINT: implicit on purpose
+  Workers(int count, const Placement* place) noexcept : threads(count), placement(place) {}
+  explicit Workers(Team& application) noexcept;
+  int threads;
+  const Placement* placement = nullptr;  ///< of Team::placement()
+  Team* pool = nullptr;                  ///< the application's threads; null: librt's own
 };
 
 class Team {
@@ -36,10 +62,17 @@ class Team {
 
   /// Sees to it that a team of this size exists, so that acquire() finds one. Throws std::system_error when
   /// the OS refuses a thread, std::bad_alloc.
-  static void reserve(int threads);
+  /// PlacementError.
+  static void reserve(const Workers& workers);
   /// A team that no other thread uses, until release(). Waits for one where none is free and none can be
   /// created.
-  static Team& acquire(int threads) noexcept;
+  static Team& acquire(const Workers& workers) noexcept;
+  /// The one object for this placement, which lives as long as the process; null for that of any thread.
+  static const Placement* placement(Placement wanted);
+  /// The application's threads; used by one thread at a time.
+  explicit Team(const rt_parallel& pool);
+  /// Of the application's threads: whether they did not run each part once, since this was asked last.
+  bool was_misused() noexcept { return misused_.exchange(false, std::memory_order_relaxed); }
   void release() noexcept { used_.store(false, std::memory_order_release); }
 
   /// Calls work(context) for parts 0 to parts - 1; place() says which. At most size() parts run at a
@@ -57,6 +90,11 @@ class Team {
   bool barrier() noexcept;
 
   int size() const noexcept { return size_; }
+  Workers workers() noexcept { return pool_.run != nullptr ? Workers(*this) : Workers(size_, placement_); }
+  /// Whether these workers are threads of librt like this team's.
+  bool serves(const Workers& workers) const noexcept {
+    return size_ == workers.threads && placement_ == workers.placement && pool_.run == nullptr;
+  }
   /// Whether one of the threads was lately without a core: regions with many barriers better run as one part.
   bool busy() const noexcept;
   /// To be called when a barrier was late: the team is busy() for a while, and longer each time that it was
@@ -74,8 +112,11 @@ class Team {
         0};  ///< number of a region << kPieceBits | pieces of this part's share begun in it
   };
 
-  explicit Team(int threads);
-  static Team& acquire_or_make(int threads);
+  Team(int threads, const Placement* placement);
+  static Team& acquire_or_make(const Workers& workers);
+  void place(std::thread& thread) const;
+  void run_on_pool(int parts) noexcept;
+  void work_for_pool(int part) noexcept;
   void stop() noexcept;
   void serve(int index) noexcept;
   void work_on(uint64_t state, int own) noexcept;
@@ -86,6 +127,9 @@ class Team {
   static constexpr int kPartBits = 16, kPieceBits = 8;
   static_assert(kMostThreads < 1 << kPartBits && kMostPieces < 1 << kPieceBits);
   const int size_;
+  const Placement* const placement_ = nullptr;
+  const rt_parallel pool_ = {};  ///< run null: librt's own threads
+  std::atomic<bool> misused_{false};
   std::atomic<bool> used_{false};
 
   // A region: written by the caller, read by those who claimed a part.
@@ -108,11 +152,13 @@ class Team {
 
 /// The team of the calling thread's innermost ThreadScope, or null.
 Team* current_team() noexcept;
+/// What a ThreadScope with the same threads takes: one in a region, and outside of every ThreadScope.
+Workers current_workers() noexcept;
 
-/// While it lives, parallel loops and oneDNN's primitives of the calling thread use `threads` threads.
+/// While it lives, parallel loops and oneDNN's primitives of the calling thread use these threads.
 class ThreadScope {
  public:
-  explicit ThreadScope(int threads) noexcept;
+  explicit ThreadScope(const Workers& workers) noexcept;
   ~ThreadScope();
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;

@@ -282,7 +282,7 @@ class ProgramKernel final : public Kernel {
 
  private:
   Status reorder_into(std::span<std::byte> bytes) const {
-    const ThreadScope threads(threads_);  // sessions pack outside of the device's scopes
+    const ThreadScope threads(workers_);  // sessions pack outside of the device's scopes
     std::vector<std::byte> flipped;
     const auto* constant = static_cast<const std::byte*>(packing_.constant);
     if (packing_.flip_signs) {
@@ -315,7 +315,7 @@ class ProgramKernel final : public Kernel {
   Requirements requirements_;
   Packing packing_;
   Layouts layouts_;
-  int threads_ = max_threads();  ///< of the device that the kernel is made for
+  Workers workers_ = current_workers();  ///< of the device that the kernel is made for
 };
 
 /// Collects steps, and reserves scratch and packed bytes for them.

@@ -18,7 +18,7 @@
  *     "session ... is in use by another thread" (RT_INVALID_ARGUMENT); functions that return no status return
  *     0 or NULL then. Freeing a session that is in use is not detected.
  *     rt_session_cancel and rt_session_uncancel may be called at any time by any thread.
- *   - Nothing throws, aborts or prints.
+ *   - Nothing throws, aborts or prints: messages go to rt_session_options.log.
  */
 #ifndef RT_RT_H
 #define RT_RT_H
@@ -28,6 +28,7 @@
 
 #include "communicator.h"
 #include "dtype.h"
+#include "hooks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -345,13 +346,31 @@ typedef struct rt_session_options {
   /** Use the device that this session has opened, and its stream: then both can use the same rt_memory, also
    * with Vulkan, and are used by one thread at a time. Models may differ. */
   rt_session* share_device_with;
+  rt_log_callback log;    /**< receives messages; NULL: there are none */
+  void* log_user;         /**< first argument of log */
+  rt_log_level log_level; /**< messages up to this level are logged; 0: warnings */
+  rt_progress_callback
+      progress;        /**< hears of what takes long before a run, and can stop it; NULL: nothing is */
+  void* progress_user; /**< first argument of progress */
+  const rt_allocator* allocator; /**< host memory, see rt_allocator; NULL: malloc. Copied */
+  /** The application's threads for the CPU; NULL: librt's own. Copied; `user` must outlive the session. With
+   * `threads`, `cpus` or `priority` it is RT_INVALID_ARGUMENT. */
+  const rt_parallel* parallel;
+  /** CPUs on which librt's own threads of this session may run, by the numbers that Linux gives them. The
+   * thread that calls rt_session_run works, too, and stays where the application has put it. NULL: all that
+   * the process may use. */
+  const int32_t* cpus;
+  size_t cpu_count; /**< number of cpus */
+  /** Nice value, -20 to 19, that librt's own threads of this session have; less than the process's takes a
+   * privilege, and is RT_DEVICE without it. 0: that of the thread that creates the session. */
+  int32_t priority;
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT                                                                            \
   {                                                                                                        \
     sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        NULL, 0, NULL, NULL                                                                                \
+        NULL, 0, NULL, NULL, NULL, NULL, RT_LOG_WARNING, NULL, NULL, NULL, NULL, NULL, 0, 0                \
   }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the

@@ -481,6 +481,15 @@ struct SessionOptions {
   bool no_replay = false;                      ///< a GPU's work is launched anew in each run, see rt.h
   void* cuda_stream = nullptr;                 ///< a cudaStream_t that outlives the session
   const Session* share_device_with = nullptr;  ///< uses its device and stream; used by one thread at a time
+  rt_log_callback log = nullptr;               ///< receives messages, with log_user
+  void* log_user = nullptr;                    ///< must outlive the session
+  rt_log_level log_level = RT_LOG_WARNING;     ///< messages up to this level are logged
+  rt_progress_callback progress = nullptr;     ///< hears of what takes long before a run, and can stop it
+  void* progress_user = nullptr;               ///< must outlive the session
+  const rt_allocator* allocator = nullptr;     ///< host memory; copied, its user must outlive the session
+  const rt_parallel* parallel = nullptr;       ///< the application's threads; copied in the same way
+  std::vector<int32_t> cpus = {};              ///< where librt's own threads may run; empty: anywhere
+  int priority = 0;                            ///< nice value of librt's own threads
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -686,6 +695,16 @@ class Session {
     c.cuda_stream = options.cuda_stream;
     c.share_device_with =
         options.share_device_with != nullptr ? options.share_device_with->handle() : nullptr;
+    c.log = options.log;
+    c.log_user = options.log_user;
+    c.log_level = options.log_level;
+    c.progress = options.progress;
+    c.progress_user = options.progress_user;
+    c.allocator = options.allocator;
+    c.parallel = options.parallel;
+    c.cpus = options.cpus.data();
+    c.cpu_count = options.cpus.size();
+    c.priority = options.priority;
     return c;
   }
 

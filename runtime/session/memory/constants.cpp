@@ -170,7 +170,7 @@ void PackedStore::abandon() noexcept {
   std::erase_if(shared_, [&](const auto& entry) { return locations_[entry.second].block == nullptr; });
 }
 
-Status PackedStore::commit() {
+Status PackedStore::commit(const StopSignal& stop, size_t& done, size_t total) {
   const std::vector<Request> wanted = std::move(wanted_);
   const std::vector<size_t> indices = std::move(wanted_index_);
   wanted_.clear();
@@ -190,11 +190,12 @@ Status PackedStore::commit() {
     auto allocated = Block::allocate(device, bytes);
     if (!allocated.ok()) return forget(std::move(allocated).status());
     BlockPtr block = std::move(allocated).value();
-    allocated_bytes_ += bytes;
     size_t offset = 0;
     std::vector<std::pair<size_t, MemoryLocation>> filled;
     for (size_t k = i; k < wanted.size(); ++k) {
       if (wanted[k].device != &device) continue;
+      if (Status status = stop.report(RT_STAGE_WEIGHTS, done++, total); !status.ok())
+        return forget(std::move(status));
       const bool direct = device.info().host_memory && block->host() != nullptr;
       std::byte* target = direct ? block->host() + offset : nullptr;
       if (!direct) {
@@ -210,6 +211,7 @@ Status PackedStore::commit() {
       offset += aligned(wanted[k].bytes, device);
     }
     for (const auto& [index, location] : filled) locations_[index] = location;
+    allocated_bytes_ += bytes;
     blocks_.push_back(std::move(block));
   }
   return {};

@@ -111,8 +111,10 @@ class PackedStore {
   /// Index of the location, which exists after commit().
   size_t want(const Request& request);
   size_t wanted_bytes() const noexcept { return wanted_bytes_; }
-  /// Allocates and packs what was registered.
-  Status commit();
+  size_t wanted_count() const noexcept { return wanted_.size(); }
+  /// Allocates and packs what was registered, unless `stop` ends it before. `done` counts what was packed of
+  /// `total`.
+  Status commit(const StopSignal& stop, size_t& done, size_t total);
   /// Drops what was registered and not committed.
   void abandon() noexcept;
   MemoryLocation find(size_t index) const { return locations_[index]; }

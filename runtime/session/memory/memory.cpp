@@ -21,28 +21,38 @@ void discard_pages(const std::byte* data, size_t bytes) noexcept {
 #endif
 }
 
-Status AlignedBytes::reserve(size_t bytes) noexcept {
+Status AlignedBytes::reserve(size_t bytes, const rt_allocator* allocator) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
   const size_t rounded = (bytes + kHostAlignment) & ~(kHostAlignment - 1);
-  void* data = ::operator new (rounded, std::align_val_t{kHostAlignment}, std::nothrow);
+  void* data = allocator != nullptr
+                   ? allocator->allocate(allocator->user, rounded, kHostAlignment)
+                   : ::operator new (rounded, std::align_val_t{kHostAlignment}, std::nothrow);
   if (data == nullptr) return Status(Code::OutOfMemory, "out of host memory");
+  if (!is_aligned(data, kHostAlignment)) {
+    allocator->free(allocator->user, data, rounded, kHostAlignment);
+    return Status(Code::InvalidArgument, "rt_allocator: expected an address that is a multiple of 64");
+  }
   release();
+  allocator_ = allocator;
   data_ = static_cast<std::byte*>(data);
   capacity_ = rounded;
   return {};
 }
 
-Status AlignedBytes::grow(size_t bytes) noexcept {
+Status AlignedBytes::grow(size_t bytes, const rt_allocator* allocator) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
   AlignedBytes larger;
-  RT_TRY(larger.reserve(bytes));
+  RT_TRY(larger.reserve(bytes, allocator));
   if (data_ != nullptr) std::memcpy(larger.data_, data_, capacity_);
   swap(larger);
   return {};
 }
 
 void AlignedBytes::release() noexcept {
-  ::operator delete (data_, std::align_val_t{kHostAlignment});
+  if (allocator_ == nullptr)
+    ::operator delete (data_, std::align_val_t{kHostAlignment});
+  else if (data_ != nullptr)
+    allocator_->free(allocator_->user, data_, capacity_, kHostAlignment);
   data_ = nullptr;
   capacity_ = 0;
 }

@@ -35,10 +35,10 @@ class AlignedBytes {
     return *this;
   }
   ~AlignedBytes() { release(); }
-  /// Reserves at least `bytes`.
-  Status reserve(size_t bytes) noexcept;
+  /// Reserves at least `bytes`. allocator: outlives the bytes; null: the C library's.
+  Status reserve(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
   /// The same, preserving the content.
-  Status grow(size_t bytes) noexcept;
+  Status grow(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
   /// Returns whole pages to the system: the address stays valid, the content is lost.
   void discard() noexcept { discard_pages(data_, capacity_); }
   std::byte* data() const noexcept { return data_; }
@@ -49,9 +49,11 @@ class AlignedBytes {
   void swap(AlignedBytes& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
+    std::swap(allocator_, other.allocator_);
   }
   std::byte* data_ = nullptr;
   size_t capacity_ = 0;
+  const rt_allocator* allocator_ = nullptr;
 };
 
 inline bool is_aligned(const void* address, size_t alignment) noexcept {

@@ -18,7 +18,9 @@ class CopyInserter {
     for (const Ref output : p_.outputs) is_output_[root_of(p_, output)] = true;
     std::vector<Step> steps = std::move(p_.steps);
     for (Step& step : steps) {
-      if (request_.stop != nullptr) RT_TRY(request_.stop->check());
+      if (request_.stop != nullptr)
+        RT_TRY(
+            request_.stop->report(RT_STAGE_CREATE, static_cast<size_t>(&step - steps.data()), steps.size()));
       Status status = check_memory(step);
       if (status.ok()) status = prepare(step);
       RT_TRY(std::move(status).in("node '", step.name, "' (", name_of(step.node->kind()), ") on ",

@@ -148,6 +148,7 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
   double best_seconds = 0;
   size_t timed = 0;
   for (size_t i = 0; i < plausible; ++i) {
+    if (stop_ != nullptr) RT_TRY(stop_->check());
     if (Clock::now() > deadline_) {
       how = "tuning ran out of time";
       return size_t{0};
@@ -179,6 +180,7 @@ void KernelTuner::note(DeviceCache& cache, const Status& status) {
   if (status.ok() || cache.noted) return;
   cache.noted = true;
   append(notes_, "cache: ", status.message(), "\n");
+  options_.log.say(RT_LOG_WARNING, text("cache: ", status.message()));
 }
 
 }  // namespace librt

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/backend/kernel_table.h"
+#include "runtime/core/log.h"
 #include "runtime/session/prepare/tuning_choices.h"
 
 namespace librt {
@@ -16,14 +17,17 @@ struct TuningOptions {
   bool enabled = false;
   std::chrono::milliseconds limit{500};  ///< for one plan
   std::string cache_folder;              ///< see cache.h
+  Log log = {};
 };
 
 class KernelTuner {
  public:
   explicit KernelTuner(TuningOptions options) : options_(std::move(options)) {}
 
-  /// Starts the time limit of a plan. A kernel that would take more memory alone is not timed.
-  void begin_plan(uint64_t most_bytes = ~uint64_t{0}) {
+  /// Starts the time limit of a plan. A kernel that would take more memory alone is not timed. `stop`, if
+  /// set, may end it between two kernels.
+  void begin_plan(uint64_t most_bytes = ~uint64_t{0}, const StopSignal* stop = nullptr) {
+    stop_ = stop;
     deadline_ = std::chrono::steady_clock::now() + options_.limit;
     most_bytes_ = most_bytes;
   }
@@ -50,6 +54,7 @@ class KernelTuner {
   TuningOptions options_;
   std::chrono::steady_clock::time_point deadline_{};
   uint64_t most_bytes_ = ~uint64_t{0};
+  const StopSignal* stop_ = nullptr;
   std::vector<DeviceCache> caches_;
   std::string notes_;
 };

@@ -140,7 +140,11 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
   SymbolExtents extents(graph);
   for (const ValueId input : graph.inputs)
     if (map[input] != kNone) extents.bind(graph[input], p_.values[map[input]].info.shape);
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(node(graph, id, map, prefix, extents));
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    if (request_.stop != nullptr && prefix.empty())
+      RT_TRY(request_.stop->report(RT_STAGE_KERNELS, id, graph.nodes.size()));
+    RT_TRY(node(graph, id, map, prefix, extents));
+  }
   return {};
 }
 
@@ -341,8 +345,12 @@ Status Legalizer::check_fallbacks() {
   for (const Step& step : p_.steps) {
     if (step.fallback.empty()) continue;
     ++p_.fallbacks;
-    append(step.candidates.empty() ? missing : elsewhere, "\n  node '", step.name, "' (",
-           name_of(step.node->kind()), "): ", step.fallback);
+    const std::string line =
+        text("node '", step.name, "' (", name_of(step.node->kind()), "): ", step.fallback);
+    append(step.candidates.empty() ? missing : elsewhere, "\n  ", line);
+    if (!step.candidates.empty() && !request_.strict)
+      request_.log.say(RT_LOG_WARNING,
+                       text(line, "; runs on ", devices_.entry(step.device).backend, " instead"));
   }
   const std::string notes = devices_.notes().empty() ? "" : text("\n  (", devices_.notes(), ")");
   if (!missing.empty()) return Status(Code::Unsupported, text("no device can run", missing, notes));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "runtime/core/log.h"
 #include "runtime/core/stop_signal.h"
 #include "runtime/session/memory/memory_limit.h"
 #include "runtime/session/prepare/kernel_tuning.h"
@@ -52,8 +53,9 @@ struct LegalizeRequest {
   /// A node's results and tables must fit beside `held` bytes, before its kernel is created.
   MemoryLimit limit{};
   uint64_t held = 0;
-  /// If set, it may end the planning between nodes.
+  /// If set, it may end the planning between nodes, and hears of each.
   const StopSignal* stop = nullptr;
+  Log log = {};
 };
 
 /// Errors name the node and list all nodes that no device supports.

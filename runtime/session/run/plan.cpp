@@ -50,8 +50,10 @@ void Plan::abandon(PlanContext& context) noexcept {
 }
 
 Status Plan::commit(PlanContext& context) {
-  RT_TRY(context.packed.commit());
-  RT_TRY(own_packed_.commit());
+  size_t done = 0;
+  const size_t total = context.packed.wanted_count() + own_packed_.wanted_count();
+  RT_TRY(context.packed.commit(*context.stop, done, total));
+  RT_TRY(own_packed_.commit(*context.stop, done, total));
   RT_TRY(context.constants.commit());
   return own_constants_.commit();
 }

@@ -48,7 +48,7 @@ Status Workspace::take(AlignedBytes& bytes, size_t size, bool keep) noexcept {
   if (size <= bytes.capacity() && bytes.data() != nullptr) return {};
   RT_TRY(check_host(size));
   const size_t before = bytes.capacity();
-  RT_TRY(keep ? bytes.grow(size) : bytes.reserve(size));
+  RT_TRY(keep ? bytes.grow(size, allocator) : bytes.reserve(size, allocator));
   host_bytes += bytes.capacity() - before;
   return {};
 }
@@ -185,6 +185,7 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
     shared_.note_use(*current_);
     return {};
   }
+  bool built = false;
   const auto found =
       std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return fits(*plan, inputs); });
   if (found != plans_.end()) {
@@ -193,6 +194,7 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
   } else {
     current_ = nullptr;
     RT_TRY(build_plan(inputs));
+    built = true;
   }
   shared_.note_use(*current_);
   PlanContext context = shared_.context();
@@ -201,6 +203,12 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
     status = shared_.grow_arenas(*current_);
     if (status.ok()) shared_.note_recording(*current_);
     if (status.ok()) status = current_->record(context);
+  }
+  if (status.ok() && built) {
+    if (shared_.log.listens(RT_LOG_DEBUG))
+      shared_.log.say(RT_LOG_DEBUG,
+                      text("a plan of '", graph_.name, "': ", current_->program().steps.size(), " steps"));
+    status = shared_.stop.report(RT_STAGE_READY, 1, 1);
   }
   if (!status.ok()) current_ = nullptr;
   return status;
@@ -241,7 +249,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   }
   RT_TRY(verify_data(shared_.model->checks.get(), graph_, *shared_.devices));
   const uint64_t held = shared_.held();
-  shared_.kernel_tuner.begin_plan(shared_.limit.left(held));
+  shared_.kernel_tuner.begin_plan(shared_.limit.left(held), &shared_.stop);
   RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph_,
                                                         .states = shared_.model->states,
                                                         .devices = *shared_.devices,
@@ -255,7 +263,8 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                                                         .mapped = shared_.mapped,
                                                         .limit = shared_.limit,
                                                         .held = held,
-                                                        .stop = &shared_.stop}));
+                                                        .stop = &shared_.stop,
+                                                        .log = shared_.log}));
   shared_.kernel_tuner.save();
   assign_storage(*shared_.devices, *program);
   auto plan = std::make_unique<Plan>(std::move(program), slabs_);

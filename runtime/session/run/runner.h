@@ -46,6 +46,8 @@ struct Workspace {
   PlanBytes plans;          ///< of all runners, each of which counts its own
   uint64_t plan_cache_bytes = 0;
   StopSignal stop;
+  Log log;
+  const rt_allocator* allocator = nullptr;  ///< of reserve() and grow(); null: the C library's
   /// By input and output of the entry, which is run as a whole; empty if there is none.
   std::vector<External> external_inputs, external_outputs;
   std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
