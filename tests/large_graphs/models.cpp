@@ -498,6 +498,48 @@ Model captures(int count) {
   return model;
 }
 
+/// If nodes that read inputs, each with a dimension of its own.
+Model branch_dimensions(int count) {
+  Model model = new_model();
+  input(model, "b", {}, kBool);
+  std::vector<std::string> totals;
+  integers(model, "all", {0});
+  for (int i = 0; i < count / 3; ++i) {
+    input(model, numbered("x", i), {numbered("n", i)});
+    NodeProto& added = node(model, "If", {"b"}, numbered("y", i));
+    set_graph(added, "then_branch", branch(numbered("x", i), "Sin", i));
+    set_graph(added, "else_branch", branch(numbered("x", i), "Tanh", i));
+    totals.push_back(numbered("t", i));
+    integer(node(model, "ReduceSum", {numbered("y", i), "all"}, totals.back()), "keepdims", 0);
+  }
+  output(model, sum(model, totals));
+  return model;
+}
+
+/// An If with many results, in each branch one value twice.
+Model branch_outputs(int count) {
+  Model model = new_model();
+  input(model, "x", {"batch", "4"});
+  input(model, "b", {}, kBool);
+  NodeProto& added = node(model, "If", {"b"}, "y0");
+  std::vector<std::string> results = {"y0"};
+  for (int i = 1; i <= count / 3; ++i) {
+    results.push_back(numbered("y", i));
+    added.add_output(results.back());
+  }
+  for (const auto& [name, op] : {std::pair{"then_branch", "Sin"}, std::pair{"else_branch", "Tanh"}}) {
+    GraphProto graph = branch("x", op, 0);
+    for (int i = 1; i < count / 3; ++i) {
+      node(graph, op, {"x"}, op + numbered("_", i));
+      graph.add_output()->set_name(op + numbered("_", i));
+    }
+    *graph.add_output() = graph.output(0);
+    set_graph(added, name, std::move(graph));
+  }
+  output(model, sum(model, results));
+  return model;
+}
+
 Model calls(int count) {
   Model model = new_model();
   auto& import = *model.add_opset_import();
@@ -597,6 +639,8 @@ constexpr LargeModel kModels[] = {
     {"convolutions", "Conv, BatchNormalization, Relu", convolutions},
     {"branches", "If, one after the other", branches},
     {"captures", "an If that reads half as many outer values", captures},
+    {"branch_dimensions", "If of inputs, each with a dimension of its own", branch_dimensions},
+    {"branch_outputs", "an If with a third as many results", branch_outputs},
     {"calls", "calls of a model-local function", calls},
     {"quantized", "QuantizeLinear and DequantizeLinear between functions", quantized},
     {"trained_layers", "the layers with a training step", layers, true},

@@ -153,6 +153,12 @@ bool Builder::same_elements(ValueId a, ValueId b) {
 int32_t Builder::symbol(std::string_view name) {
   return inference_->symbol(name);
 }
+void Builder::within(Builder& outer) {
+  inference_->within(*outer.inference_);
+}
+int32_t Builder::copy_symbol(const Graph& outer, int32_t symbol) {
+  return inference_->copy_symbol(outer, symbol);
+}
 bool Builder::depends_on_data() const {
   return inference_->depends_on_data();
 }

@@ -69,6 +69,10 @@ class Builder final : public Emitter {
   const std::vector<std::string>& demands() const noexcept;
   /// The graph's symbol with this name, added where it is new.
   int32_t symbol(std::string_view name);
+  /// The graph is a body of a node of outer's graph: a name is one symbol in both. outer must outlive it.
+  void within(Builder& outer);
+  /// The symbol with the name, bound and definition of one of the graph around this one.
+  int32_t copy_symbol(const Graph& outer, int32_t symbol);
   /// A graph input. dims may carry symbols of the graph.
   ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
   ValueId state(std::string name, uint32_t state, const TensorInfo& info);

@@ -5,10 +5,10 @@
 // Scan is a Loop that gathers one slice of each scanned input.
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "runtime/core/element.h"
 #include "runtime/graph/verify.h"
-#include "tools/compiler/shape/symbols.h"
 #include "tools/onnx/attribute.h"
 #include "tools/onnx/importer.h"
 #include "tools/onnx/shapes.h"
@@ -37,19 +37,13 @@ ValueId reversed(Emitter& emit, ValueId x) {
 
 // --- frames
 
-Graph Importer::Frame::body_within(Frame& outer) {
-  Graph body;
-  body.symbols = outer.builder.graph().symbols;
-  return body;
-}
-
 std::vector<Dim> Importer::Frame::dims_of(ValueId outer) {
   const Graph& graph = parent->builder.graph();
   std::vector<Dim> dims = graph[outer].dims;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     Dim& dim = dims[axis];
     if (dim.is_known()) continue;
-    dim.symbol = compiler::copy_symbol(graph, dim.symbol, builder.graph());
+    dim.symbol = builder.copy_symbol(graph, dim.symbol);
   }
   return dims;
 }
@@ -189,10 +183,10 @@ namespace {
 
 /// Sets the outputs of a body: distinct values, each produced by a node.
 void set_outputs(compiler::Builder& builder, std::span<const ValueId> outputs) {
-  Graph& graph = builder.graph();
+  std::unordered_set<ValueId> taken;
   for (ValueId id : outputs) {
-    const bool taken = std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-    if (id != kNoValue && (taken || graph[id].role != Role::Intermediate))
+    if (id == kNoValue) continue;
+    if (builder.value(id).role != Role::Intermediate || !taken.insert(id).second)
       id = builder.emit(op::IdentityAttributes{}, {id});
     if (id != kNoValue) builder.output(id);
   }
@@ -247,9 +241,11 @@ bool Importer::drop_refused(std::array<Branch, 2>& branches, const std::string& 
 Node Importer::make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
                        const std::string& refusal) {
   std::vector<ValueId> captured;
+  std::unordered_set<ValueId> seen;
   for (const Branch& branch : branches)
-    for (const ValueId id : branch.frame == nullptr ? std::vector<ValueId>{} : branch.frame->captured)
-      if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
+    if (branch.frame != nullptr)
+      for (const ValueId id : branch.frame->captured)
+        if (seen.insert(id).second) captured.push_back(id);
   Node made;
   made.op = make_op(op::IfAttributes{});
   made.name = name;

@@ -49,8 +49,9 @@ class Importer {
   struct Frame {
     explicit Frame(Graph& graph) : builder(graph) {}
     /// A body of one of outer's nodes.
-    explicit Frame(Frame* outer)
-        : own(body_within(*outer)), builder(own), parent(outer), depth(outer->depth + 1) {}
+    explicit Frame(Frame* outer) : builder(own), parent(outer), depth(outer->depth + 1) {
+      builder.within(outer->builder);
+    }
 
     /// The value in this graph for a value of the parent; captures it if necessary.
     ValueId capture(ValueId outer);
@@ -66,9 +67,6 @@ class Importer {
     NarrowTypes narrow_types = {};
     StringLists strings = {};
     int depth = 0;
-
-   private:
-    static Graph body_within(Frame& outer);
   };
   /// Writes a body into the current frame, which is new: takes the body's own inputs, returns its outputs;
   /// none after a problem, which has been reported.

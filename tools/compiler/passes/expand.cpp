@@ -21,6 +21,7 @@ Result<Graph> body_of(const Graph& graph, const Node& node, const ops::CompilerP
   Graph body;
   body.name = node.name;
   Builder builder(body, &states);
+  SymbolIndex names(body);
   std::vector<ValueId> inputs;
   for (const ValueId input : node.inputs) {
     if (input == kNoValue) {
@@ -30,7 +31,7 @@ Result<Graph> body_of(const Graph& graph, const Node& node, const ops::CompilerP
     // Only the symbols that it needs: there may be as many composites as symbols.
     std::vector<Dim> dims = graph[input].dims;
     for (Dim& dim : dims)
-      if (dim.symbol >= 0) dim.symbol = copy_symbol(graph, dim.symbol, body);
+      if (dim.symbol >= 0) dim.symbol = copy_symbol(graph, dim.symbol, body, names);
     inputs.push_back(builder.input("", graph[input].dtype, std::move(dims)));
   }
   for (ValueId output : page.body(builder, node, inputs)) builder.output(output);

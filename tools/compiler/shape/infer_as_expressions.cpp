@@ -55,8 +55,7 @@ Dim ShapeInference::dim_of(Extent extent) {
     return {.symbol = found->second};
   std::vector<ExtentTerm> terms = extents_.terms(extent);
   if (terms.empty()) return {};
-  std::string name = extents_.text_of(extent, graph_.symbols);
-  while (names_.find(name) >= 0) name += '\'';
+  std::string name = names_.unused_of_definition(extents_.text_of(extent, graph_.symbols));
   const auto symbol = static_cast<int32_t>(graph_.symbols.size());
   graph_.symbols.push_back({.name = std::move(name), .bound = 0, .definition = std::move(terms)});
   symbol_extents_.resize(graph_.symbols.size());

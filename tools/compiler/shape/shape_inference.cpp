@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tools/compiler/shape/probe_choice.h"
+#include "tools/compiler/shape/symbols.h"
 
 namespace librt::compiler {
 
@@ -29,6 +30,10 @@ int32_t ShapeInference::symbol(std::string_view name) {
   if (const int32_t known = names_.find(name); known >= 0) return known;
   graph_.symbols.push_back({.name = std::string(name)});
   return static_cast<int32_t>(graph_.symbols.size() - 1);
+}
+
+int32_t ShapeInference::copy_symbol(const Graph& from, int32_t symbol) {
+  return compiler::copy_symbol(from, symbol, graph_, names_);
 }
 
 Status ShapeInference::add_input(ValueId id) {

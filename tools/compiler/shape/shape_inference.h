@@ -53,6 +53,8 @@ class ShapeInference {
   void add_source(ValueId id) { set_source(id); }
   /// The graph's symbol with this name, added where it is new.
   int32_t symbol(std::string_view name);
+  int32_t copy_symbol(const Graph& from, int32_t symbol);
+  void within(ShapeInference& outer) { names_.within(outer.names_); }
   /// The graph's newest value and input. May infer everything again, as it may carry a known symbol.
   Status add_input(ValueId id);
   /// Infers a node that is about to be appended; its outputs must be kNoValue. May replace symbols of the

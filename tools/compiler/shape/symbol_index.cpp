@@ -11,7 +11,21 @@ int32_t SymbolIndex::find(std::string_view name) {
 
 std::string SymbolIndex::unused(const std::string& name) {
   for (size_t& number = numbers_[name];; ++number)
-    if (std::string candidate = text(name, '#', number); find(candidate) < 0) return candidate;
+    if (std::string candidate = text(name, '#', number); find(candidate) < 0 && !is_around(candidate, true))
+      return candidate;
+}
+
+std::string SymbolIndex::unused_of_definition(std::string name) {
+  while (find(name) >= 0 || is_around(name, false)) name += '\'';
+  return name;
+}
+
+bool SymbolIndex::is_around(std::string_view name, bool with_definition) {
+  for (SymbolIndex* around = outer_; around != nullptr; around = around->outer_)
+    if (const int32_t symbol = around->find(name); symbol >= 0)
+      if (with_definition || around->graph_.symbols[static_cast<size_t>(symbol)].definition.empty())
+        return true;
+  return false;
 }
 
 void SymbolIndex::carry(const Value& input) {

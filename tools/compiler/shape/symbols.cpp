@@ -41,15 +41,16 @@ bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::st
   return true;
 }
 
-int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to) {
+int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to, SymbolIndex& names) {
   const Symbol& source = from.symbols[static_cast<size_t>(symbol)];
-  if (const int32_t found = find_symbol(to, source.name); found >= 0) {
+  if (const int32_t found = names.find(source.name); found >= 0) {
     to.symbols[static_cast<size_t>(found)].bound = source.bound;
     return found;
   }
   std::vector<ExtentTerm> definition = source.definition;
   for (ExtentTerm& term : definition)
-    if (term.op == ExtentOp::Symbol) term.value = copy_symbol(from, static_cast<int32_t>(term.value), to);
+    if (term.op == ExtentOp::Symbol)
+      term.value = copy_symbol(from, static_cast<int32_t>(term.value), to, names);
   to.symbols.push_back({source.name, source.bound, std::move(definition)});
   return static_cast<int32_t>(to.symbols.size() - 1);
 }

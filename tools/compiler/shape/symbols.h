@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runtime/graph/graph.h"
+#include "tools/compiler/shape/symbol_index.h"
 
 namespace librt::compiler {
 
@@ -14,7 +15,8 @@ namespace librt::compiler {
 bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other = "");
 
 /// The symbol of `to` that has the name, bound and definition of one of `from`; added where there is none.
-int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to);
+/// names: those of `to`.
+int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to, SymbolIndex& names);
 
 /// Drops symbols that no value has and no definition of a used one refers to.
 void drop_unused_symbols(Graph& graph);
