@@ -60,7 +60,7 @@ class Listener final : public librt::compiler::Progress {
   }
 
  private:
-  rt_progress_callback call_;
+  rt_compiler_progress_callback call_;
   void* user_;
   bool stopped_ = false;
 };

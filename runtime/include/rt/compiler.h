@@ -42,7 +42,7 @@ typedef int (*rt_calibration_callback)(void* user, size_t batch, const rt_tensor
  * "measure" (a node in another precision), "verify" (a set of extents), "write"; some come several times.
  * Returns 0 to go on; anything else stops the compilation, which returns RT_CANCELLED: between two steps, not
  * within one. No file is left half written. */
-typedef int (*rt_progress_callback)(void* user, const char* stage, uint64_t done, uint64_t total);
+typedef int (*rt_compiler_progress_callback)(void* user, const char* stage, uint64_t done, uint64_t total);
 
 /** Options of a compilation. Zero, or NULL, always means the default. */
 typedef struct rt_compiler_options {
@@ -72,8 +72,8 @@ typedef struct rt_compiler_options {
   size_t constant_count;               /**< number of constants */
   rt_calibration_callback calibration; /**< data for "int8", and for ranges of quantization-aware training */
   void* calibration_user;              /**< passed to `calibration` */
-  rt_progress_callback progress;       /**< sees, and may stop, the compilation */
-  void* progress_user;                 /**< passed to `progress` */
+  rt_compiler_progress_callback progress; /**< sees, and may stop, the compilation */
+  void* progress_user;                    /**< passed to `progress` */
 } rt_compiler_options;
 
 /** Initial value of an rt_compiler_options. */

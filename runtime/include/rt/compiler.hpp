@@ -36,7 +36,7 @@ enum class Rows : uint8_t {
 /// See Rows.
 using CalibrationCallback =
     std::function<Rows(size_t batch, std::span<const TensorSpec> specs, std::vector<Tensor>& inputs)>;
-/// See rt_progress_callback; false stops the compilation.
+/// See rt_compiler_progress_callback; false stops the compilation.
 using ProgressCallback = std::function<bool(std::string_view stage, uint64_t done, uint64_t total)>;
 
 /// The fields of rt_compiler_options. Empty: the default.

@@ -33,7 +33,7 @@ class SymbolIndex {
   int32_t find(std::string_view name);
   /// The first of NAME#0, NAME#1, .. that is no symbol, here or in a graph around it.
   std::string unused(const std::string& name);
-  /// A name for a symbol whose definition reads NAME: with ' behind it while a symbol has it already, here,
+  /// A name for a symbol whose definition reads NAME: with ' after it while a symbol has it already, here,
   /// or in a graph around it without a definition. (One with a definition means the same.)
   std::string unused_of_definition(std::string name);
   /// nullopt for a symbol that no input carries.
