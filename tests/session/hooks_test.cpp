@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -141,6 +142,35 @@ TEST_F(Hooks, LogSaysWhichDeviceAndWhichPlans) {
   for (const auto& [level, text] : messages.all) EXPECT_EQ(level, RT_LOG_WARNING) << text;
   options_.log_level = static_cast<rt_log_level>(3);
   expect_refused("log_level");
+}
+
+/// A folder for the cache that cannot be made: said once, and the session works.
+TEST_F(Hooks, LogWarnsOfACacheThatCannotBeUsed) {
+  const auto file = std::filesystem::temp_directory_path() / ("librt-hooks-" + std::to_string(getpid()));
+  std::ofstream(file) << "not a folder";
+  const std::string folder = file.string() + "/cache";
+  Messages messages;
+  options_.log = Messages::add;
+  options_.log_user = &messages;
+  options_.tuning = 1;
+  options_.cache_folder = folder.c_str();
+  const std::vector<float> wanted = expected();
+  rt_session* session = create();
+  ASSERT_NE(session, nullptr) << message_;
+  const std::vector<float> found = run(session);
+  EXPECT_EQ(found.size(), wanted.size()) << message_;
+  const char* plan = nullptr;
+  ASSERT_EQ(take(rt_session_plan_text(session, &plan)), "");
+  const bool noted = std::strstr(plan, "cache: ") != nullptr;
+  const auto warnings = std::count_if(messages.all.begin(), messages.all.end(), [](const auto& message) {
+    return message.first == RT_LOG_WARNING && message.second.rfind("cache: ", 0) == 0;
+  });
+  EXPECT_EQ(warnings, noted ? 1 : 0) << plan;
+  if (backend_name == "vulkan") {  // elsewhere no node of this model has a choice
+    EXPECT_TRUE(noted) << plan;
+  }
+  rt_session_free(session);
+  std::filesystem::remove(file);
 }
 
 struct Stages {
