@@ -107,10 +107,10 @@ std::optional<CausalMask> causal_condition(GraphEdit& edit, ValueId condition, b
 }
 
 bool is_causal_constant(GraphEdit& edit, ValueId mask) {
-  constexpr double kLow = -1e4;
+  constexpr double kMasked = -1e4;
   const auto known = matrix(edit, mask);
   return known && all_matrices(*known, [](double number, int64_t row, int64_t column) {
-           return column <= row ? number == 0 : number <= kLow;
+           return column <= row ? number == 0 : number <= kMasked;
          });
 }
 

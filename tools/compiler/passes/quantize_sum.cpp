@@ -4,8 +4,6 @@
 
 namespace librt::compiler {
 
-using Epilogue = op::EpilogueAttributes;
-
 //   a8 - DQ -.                              a8 -.
 //            Add - Relu - Q - y8     ->         QuantizedAdd(Relu) - y8
 //   b8 - DQ -'                              b8 -'
@@ -17,7 +15,7 @@ bool quantize_sum(GraphEdit& edit, const Target& target) {
   if (node == nullptr || !is_inner(edit, sum)) return false;
   op::QuantizedAddAttributes attributes;
   if (const auto bound = activation_of(*node); bound && bound->activation <= op::Activation::Clip) {
-    attributes.epilogue = std::make_unique<Epilogue>(*bound);
+    attributes.epilogue = std::make_unique<op::EpilogueAttributes>(*bound);
     sum = node->inputs[0];
     node = edit.producer(sum);
   }
