@@ -98,6 +98,8 @@ def main(arguments):
     width = max(map(len, rooms))
     print(f"{'covered':{width}}  {'functions':>14}          floor  {'edges':>16}")
     for room, (run, every, covered, edges) in rooms.items():
+        if every == 0 and floors[room] == 0:
+            continue  # whether a linker takes it does not matter
         if every == 0:
             failures.append(f"{room}: expected functions, found none; no target links it: remove its line, or add a target")
             continue
