@@ -106,7 +106,7 @@ rank_process() {
   local pid
   for pid in $(pgrep -x rttrain); do
     [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] || continue
-    if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then echo "$pid"; fi
+    if grep -zqx "OMPI_COMM_WORLD_RANK=$1" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
   done
 }
 # ends CODE WORDS: the run ends with this code and message, and leaves no process

@@ -142,7 +142,7 @@ start() {
   mpi=$!
   until [[ -s log ]]; do kill -0 $mpi 2>/dev/null || fail "the training ended: $(cat err)"; read -rt 0.05 <> <(:) || :; done
   pids=($(pgrep -f "rttrain $1 " | while read -r pid; do
-    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^OMPI_COMM_WORLD_RANK=' &&
+    grep -zq '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" 2>/dev/null && # no pipe: pipefail and an early end of grep lose a rank
       [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] && echo "$pid"
   done || :))
   ((${#pids[@]} == count)) || fail "expected $count ranks, found ${#pids[@]}"
