@@ -210,9 +210,10 @@ double node_seconds(const NodeWork& node, const Workload& work, const DeviceProf
       node.family == Family::ConvDirect && profile.curves[static_cast<size_t>(node.family)].count == 0;
   const TimeCurve& curve = profile.curves[static_cast<size_t>(lacks_curve ? Family::Conv : node.family)];
   const double share = kTypicalShare[static_cast<size_t>(node.family)];
-  const bool has_curves = moving_seconds(profile, node.bytes) > 0;
-  const double moving = has_curves ? moving_seconds(profile, node.bytes)
-                                   : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
+  const double by_curves = moving_seconds(profile, node.bytes);
+  const bool has_curves = by_curves > 0;
+  const double moving =
+      has_curves ? by_curves : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
   const double reading = has_curves && work.weight_bytes > 0 ? node.weight_bytes / work.weight_bytes *
                                                                    moving_seconds(profile, work.weight_bytes)
                                                              : node.weight_bytes / profile.memory_bandwidth;

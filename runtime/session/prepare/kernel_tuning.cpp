@@ -180,7 +180,8 @@ void KernelTuner::note(DeviceCache& cache, const Status& status) {
   if (status.ok() || cache.noted) return;
   cache.noted = true;
   append(notes_, "cache: ", status.message(), "\n");
-  options_.log.say(RT_LOG_WARNING, text("cache: ", status.message()));
+  if (options_.log.listens(RT_LOG_WARNING))
+    options_.log.say(RT_LOG_WARNING, text("cache: ", status.message()));
 }
 
 }  // namespace librt

@@ -348,7 +348,7 @@ Status Legalizer::check_fallbacks() {
     const std::string line =
         text("node '", step.name, "' (", name_of(step.node->kind()), "): ", step.fallback);
     append(step.candidates.empty() ? missing : elsewhere, "\n  ", line);
-    if (!step.candidates.empty() && !request_.strict)
+    if (!step.candidates.empty() && !request_.strict && request_.log.listens(RT_LOG_WARNING))
       request_.log.say(RT_LOG_WARNING,
                        text(line, "; runs on ", devices_.entry(step.device).backend, " instead"));
   }
