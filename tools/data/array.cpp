@@ -5,6 +5,12 @@
 
 namespace librt::tools {
 
+std::string shape_text(std::span<const int64_t> dims) {
+  std::string out = "[";
+  for (size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
+  return out + "]";
+}
+
 std::optional<size_t> byte_count(DType type, std::span<const int64_t> dims) noexcept {
   constexpr uint64_t kLimit = uint64_t{1} << 60;
   uint64_t bytes = size_of(type);

@@ -28,6 +28,9 @@ inline constexpr size_t kMostAxes = 64;
 /// Size in bytes of a dense tensor; nullopt when a dimension is negative or the size exceeds 2^60.
 std::optional<size_t> byte_count(DType type, std::span<const int64_t> dims) noexcept;
 
+/// "[1,28,28]"
+std::string shape_text(std::span<const int64_t> dims);
+
 /// Index of the first of `count` elements that is NaN or, as f32, infinite; nullopt if none is, and for
 /// integers.
 std::optional<size_t> first_nonfinite(DType type, const void* data, size_t count) noexcept;

@@ -1,7 +1,6 @@
 #include "tools/onnx/weights_file.h"
 
 #include <set>
-#include <span>
 
 #include "runtime/core/convert_floats.h"
 #include "tools/data/edit_distance.h"
@@ -14,12 +13,6 @@ namespace librt::onnx {
 namespace {
 
 constexpr size_t kMostListed = 10;
-
-std::string dims_text(std::span<const int64_t> dims) {
-  std::string out = "[";
-  for (size_t i = 0; i < dims.size(); ++i) append(out, i > 0 ? "," : "", dims[i]);
-  return out + "]";
-}
 
 /// " (did you mean 'NAME'?)" for the most similar name of a weight, if one is similar.
 std::string suggestion(const std::string& name, const Weights& weights) {
@@ -50,8 +43,8 @@ std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& te
   if (outline->dims != array.dims) {
     std::vector<int64_t> reversed(array.dims.rbegin(), array.dims.rend());
     const bool transposed = array.dims.size() == 2 && reversed == outline->dims;
-    return text("expected the shape ", dims_text(outline->dims), ", found ", dims_text(array.dims),
-                transposed ? "; the model stores it transposed" : "");
+    return text("expected the shape ", tools::shape_text(outline->dims), ", found ",
+                tools::shape_text(array.dims), transposed ? "; the model stores it transposed" : "");
   }
   const bool widens = outline->type == DType::F32 && (array.type == DType::F16 || array.type == DType::BF16);
   if (outline->type != array.type && !widens)

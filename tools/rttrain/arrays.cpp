@@ -180,12 +180,6 @@ std::string label_problem(int64_t label, int64_t class_count, const std::optiona
   return out;
 }
 
-std::string shape_text(std::span<const int64_t> dims) {
-  std::string out = "[";
-  for (size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
-  return out + "]";
-}
-
 rt::Result<Column> column_for(const rt::TensorSpec& input, const std::vector<int64_t>& dims) {
   if (input.dims.empty())
     return bad_data("input '" + input.name +

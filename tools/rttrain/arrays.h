@@ -39,7 +39,6 @@ rt::Result<Column> column_for(const rt::TensorSpec& input, const std::vector<int
 /// The only input that is not a label; if there are several, the error lists them.
 rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& inputs, const char* kind);
 
-/// "[1,28,28]"
-std::string shape_text(std::span<const int64_t> dims);
+using librt::tools::shape_text;
 
 }  // namespace rt::train
