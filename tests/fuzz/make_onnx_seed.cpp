@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,11 @@
 #include "tools/onnx/import.h"
 
 using librt::test::add_node;
+using librt::test::kFloat;
 
 namespace {
+
+constexpr int kInt64 = 7;  // TensorProto's INT64
 
 bool write(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
@@ -60,6 +64,15 @@ bool write_tensors(const std::string& folder) {
   return true;
 }
 
+rt_onnx::TensorProto& add_initializer(rt_onnx::GraphProto& graph, const char* name, int type,
+                                      std::initializer_list<int64_t> dims) {
+  auto& tensor = *graph.add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const int64_t dim : dims) tensor.add_dims(dim);
+  return tensor;
+}
+
 bool write_sample(const std::string& path) {
   rt_onnx::ModelProto model;
   model.set_ir_version(8);
@@ -67,20 +80,11 @@ bool write_sample(const std::string& path) {
   auto& graph = *model.mutable_graph();
   graph.set_name("seed");
   librt::test::set_value(*graph.add_input(), "x", {-1, 1, 4, 4});
-  auto& kernel = *graph.add_initializer();
-  kernel.set_name("kernel");
-  kernel.set_data_type(1);
-  for (long dim : {2, 1, 3, 3}) kernel.add_dims(dim);
-  kernel.set_raw_data(std::string(2 * 9 * sizeof(float), '\x3c'));
-  auto& matrix = *graph.add_initializer();
-  matrix.set_name("matrix");
-  matrix.set_data_type(1);
-  for (long dim : {32, 3}) matrix.add_dims(dim);
+  add_initializer(graph, "kernel", kFloat, {2, 1, 3, 3})
+      .set_raw_data(std::string(2 * 9 * sizeof(float), '\x3c'));
+  auto& matrix = add_initializer(graph, "matrix", kFloat, {32, 3});
   for (int i = 0; i < 96; ++i) matrix.add_float_data(0.01f * static_cast<float>(i));
-  auto& shape = *graph.add_initializer();
-  shape.set_name("shape");
-  shape.set_data_type(7);
-  shape.add_dims(2);
+  auto& shape = add_initializer(graph, "shape", kInt64, {2});
   shape.add_int64_data(0);
   shape.add_int64_data(-1);
   auto& pads = *add_node(graph, "Conv", {"x", "kernel"}, "conv").add_attribute();
@@ -103,15 +107,9 @@ bool write_operators(const std::string& path, std::span<const librt::onnx::Suppo
   auto& graph = *model.mutable_graph();
   graph.set_name("operators");
   librt::test::set_value(*graph.add_input(), "x", {-1, 4, 4});
-  auto& weight = *graph.add_initializer();
-  weight.set_name("weight");
-  weight.set_data_type(librt::test::kFloat);
-  for (long dim : {4, 4}) weight.add_dims(dim);
+  auto& weight = add_initializer(graph, "weight", kFloat, {4, 4});
   for (int i = 0; i < 16; ++i) weight.add_float_data(0.25f * static_cast<float>(i));
-  auto& integers = *graph.add_initializer();
-  integers.set_name("integers");
-  integers.set_data_type(7);
-  integers.add_dims(2);
+  auto& integers = add_initializer(graph, "integers", kInt64, {2});
   for (long integer : {1, 2}) integers.add_int64_data(integer);
   for (const librt::onnx::SupportedOp& op : ops) {
     if (op.domain != "ai.onnx") {

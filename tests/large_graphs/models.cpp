@@ -233,6 +233,11 @@ Model unused(int count) {
   return model;
 }
 
+/// A scalar, the sum over the axes that the constant "all" lists.
+void total(Model& model, const std::string& from, const std::string& to) {
+  integer(node(model, "ReduceSum", {from, "all"}, to), "keepdims", 0);
+}
+
 /// Each input has a dimension of its own.
 Model dimensions(int count) {
   Model model = new_model();
@@ -241,7 +246,7 @@ Model dimensions(int count) {
   for (int i = 0; i < count / 3; ++i) {
     input(model, numbered("x", i), {numbered("n", i)});
     results.push_back(numbered("y", i));
-    integer(node(model, "ReduceSum", {numbered("x", i), "all"}, results.back()), "keepdims", 0);
+    total(model, numbered("x", i), results.back());
   }
   output(model, sum(model, results));
   return model;
@@ -257,7 +262,7 @@ Model composite_dimensions(int count) {
     input(model, numbered("x", i), {numbered("n", i), "4"});
     node(model, "LayerNormalization", {numbered("x", i), "scale"}, numbered("l", i));
     results.push_back(numbered("y", i));
-    integer(node(model, "ReduceSum", {numbered("l", i), "all"}, results.back()), "keepdims", 0);
+    total(model, numbered("l", i), results.back());
   }
   output(model, sum(model, results));
   return model;
@@ -300,7 +305,7 @@ Model growing_dimension(int count) {
     integer(node(model, "Concat", {last, "c"}, numbered("y", i)), "axis", 0);
     last = numbered("y", i);
     totals.push_back(numbered("t", i));
-    integer(node(model, "ReduceSum", {last, "all"}, totals.back()), "keepdims", 0);
+    total(model, last, totals.back());
   }
   output(model, sum(model, totals));
   return model;
@@ -510,7 +515,7 @@ Model branch_dimensions(int count) {
     set_graph(added, "then_branch", branch(numbered("x", i), "Sin", i));
     set_graph(added, "else_branch", branch(numbered("x", i), "Tanh", i));
     totals.push_back(numbered("t", i));
-    integer(node(model, "ReduceSum", {numbered("y", i), "all"}, totals.back()), "keepdims", 0);
+    total(model, numbered("y", i), totals.back());
   }
   output(model, sum(model, totals));
   return model;
