@@ -56,13 +56,24 @@ SessionUse::~SessionUse() {
   if (in_use_ != nullptr) in_use_->store(false, std::memory_order_release);
 }
 
-Status SessionUse::status() const {
+Status SessionUse::status() const noexcept {
   if (in_use_ != nullptr) return {};
   return invalid_argument(
       null_ != nullptr ? null_
                        : "session: expected one thread at a time, it is in use by another thread (or a "
                          "session that shares its states or device is); create a session for each thread, or "
                          "use a lock");
+}
+
+static rt_status* run_during(const SessionUse& use, Status (*run)(void* context), void* context) noexcept {
+  const Status status = use.status();
+  return status.ok() ? run_guarded(run, context) : make_status(status);
+}
+rt_status* run_guarded(const rt_session* session, Status (*run)(void* context), void* context) noexcept {
+  return run_during(SessionUse(session), run, context);
+}
+rt_status* run_guarded(const rt_memory* memory, Status (*run)(void* context), void* context) noexcept {
+  return run_during(SessionUse(memory), run, context);
 }
 
 Status check_memory_tensor(const rt_tensor& tensor, size_t bytes) {

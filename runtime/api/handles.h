@@ -61,7 +61,7 @@ class SessionUse {
   SessionUse& operator=(const SessionUse&) = delete;
   bool ok() const noexcept { return in_use_ != nullptr; }
   /// An error if the session is null, or in use by another thread.
-  Status status() const;
+  Status status() const noexcept;
 
  private:
   void enter(std::atomic<bool>& in_use) noexcept;
@@ -69,22 +69,29 @@ class SessionUse {
   const char* null_ = nullptr;           ///< the error if the handle is null
 };
 
+template <class Function>
+Status call(void* context) {
+  return (*static_cast<Function*>(context))();
+}
+
 /// Runs run(context) and catches everything.
 rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept;
 
-/// Runs a function that returns Status and catches everything.
+/// The same while the session, or the session of the memory, is in use; an error if it is null or in use
+/// already.
+rt_status* run_guarded(const rt_session* session, Status (*run)(void* context), void* context) noexcept;
+rt_status* run_guarded(const rt_memory* memory, Status (*run)(void* context), void* context) noexcept;
+
+/// Runs a function that returns Status and catches everything. One call for each function of rt.h: what
+/// surrounds the function lies in run_guarded() once.
 template <class Function>
 rt_status* guarded(Function function) noexcept {
-  return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
+  return run_guarded(call<Function>, &function);
 }
-/// The same for a function that uses a session, or memory of one; an error if it is null or in use.
+/// The same for a function that uses a session, or memory of one.
 template <class Handle, class Function>
 rt_status* guarded(const Handle* handle, Function function) noexcept {
-  return guarded([&]() -> Status {
-    const SessionUse use(handle);
-    RT_TRY(use.status());
-    return function();
-  });
+  return run_guarded(handle, call<Function>, &function);
 }
 
 inline Status check(const rt_session* session) {

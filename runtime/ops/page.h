@@ -98,7 +98,7 @@ struct Page {
   Arity inputs;
   Arity outputs = {1, 1};
   /// Bit i: input i is a shape operand; infer needs its value on the host.
-  uint32_t shape_operands = 0;
+  uint16_t shape_operands = 0;
   /// Checks attributes and operands; appends one TensorInfo per output. Errors say what was expected and
   /// found, without naming the node (the caller does). Shape operands are known when this is called for
   /// concrete shapes; a null value is then a bug of the caller and an error.
