@@ -24,6 +24,9 @@ std::vector<TensorInfo> inputs_at(const Graph& graph, const std::map<std::string
   return infos;
 }
 
+/// A memory limit that never refuses, but has plans be made as with one.
+constexpr uint64_t kLargestLimit = ~uint64_t{0};
+
 /// The size of an AlignedBytes allocation for this many bytes.
 uint64_t reserved(size_t bytes) {
   return (bytes + kHostAlignment) / kHostAlignment * kHostAlignment;
@@ -52,7 +55,8 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
                                                         .values = values,
                                                         .folded = folded,
                                                         .converted = converted,
-                                                        .kernel_tuner = kernel_tuner}));
+                                                        .kernel_tuner = kernel_tuner,
+                                                        .limit = MemoryLimit(kLargestLimit)}));
   assign_storage(*devices, *program);
   PlannedMemory memory;
   for (const size_t bytes : program->arena_bytes) memory.working += bytes;

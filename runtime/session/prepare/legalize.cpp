@@ -17,6 +17,9 @@ namespace {
 /// Shape arithmetic is small; results that depend on constants alone may be as large as the constants.
 constexpr size_t kFoldBytes = 64 << 10;
 constexpr size_t kFoldConstantBytes = 1 << 20;
+/// With a memory limit, results that depend on shapes are folded only where they can be shape arithmetic:
+/// larger ones, folded at small shapes alone, would give a smaller batch more constants than a larger one.
+constexpr int64_t kFoldElementsWithLimit = 64;
 constexpr double kFoldFlops = 1e8;
 /// A tensor that determines shapes is small; a larger one means that data is used as a shape.
 constexpr int64_t kShapeInputElements = 4096;
@@ -168,8 +171,14 @@ bool Legalizer::can_fold(const NodeView& view, const std::vector<Ref>& inputs, b
   const ops::Page* page = ops::page_of(view.kind());
   if (page == nullptr || page->impure || !ops::can_evaluate(view.node, ops::host_value)) return false;
   size_t out = 0, in = 0;
-  for (const TensorInfo& info : view.outputs) out += info.bytes();
+  bool is_large = false;
+  for (const TensorInfo& info : view.outputs) {
+    out += info.bytes();
+    is_large = is_large ||
+               ((is_float(info.dtype) || info.shape.rank() > 1) && info.elements() > kFoldElementsWithLimit);
+  }
   if (view.kind() == OpKind::Shape) return true;
+  if (!stable && is_large && request_.limit.bytes() > 0) return false;
   for (const Ref input : inputs) {
     if (input == kNone) continue;
     if (p_.values[input].source != ValueSource::Constant) return false;
