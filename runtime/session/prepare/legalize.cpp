@@ -17,9 +17,6 @@ namespace {
 /// Shape arithmetic is small; results that depend on constants alone may be as large as the constants.
 constexpr size_t kFoldBytes = 64 << 10;
 constexpr size_t kFoldConstantBytes = 1 << 20;
-/// With a memory limit, results that depend on shapes are folded only where they can be shape arithmetic:
-/// larger ones, folded at small shapes alone, would give a smaller batch more constants than a larger one.
-constexpr int64_t kFoldElementsWithLimit = 64;
 constexpr double kFoldFlops = 1e8;
 /// A tensor that determines shapes is small; a larger one means that data is used as a shape.
 constexpr int64_t kShapeInputElements = 4096;
@@ -48,6 +45,7 @@ class Legalizer {
                        const std::string& name, SymbolExtents& extents) const;
   Status inline_body(const Node& outer, ValueMap& map, const std::string& name);
   bool can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const;
+  bool grows_with_shapes(const Graph& graph, const Node& node) const;
   Status fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
               ValueMap& map);
   Status assign_device(Step& step, const NodeView& view, std::vector<TensorInfo>& infos, bool& inlined);
@@ -79,6 +77,7 @@ class Legalizer {
   std::unique_ptr<Program> program_;
   Program& p_;
   FloatTypes floats_;
+  std::vector<uint8_t> deciding_;  ///< of the graph being walked, see shape_deciding(); empty without a limit
   size_t matmuls_ = 0, honoured_ = 0;  ///< if a precision is requested
   std::string refusal_;                ///< why one of the matmuls is not computed in it
   ValueMap graph_map_;
@@ -140,6 +139,9 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
                                          .index = value.state});
     }
   }
+  std::vector<uint8_t> deciding;
+  if (request_.limit.bytes() > 0) deciding = shape_deciding(graph);
+  deciding_.swap(deciding);
   SymbolExtents extents(graph);
   for (const ValueId input : graph.inputs)
     if (map[input] != kNone) extents.bind(graph[input], p_.values[map[input]].info.shape);
@@ -148,6 +150,7 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
       RT_TRY(request_.stop->report(RT_STAGE_KERNELS, id, graph.nodes.size()));
     RT_TRY(node(graph, id, map, prefix, extents));
   }
+  deciding_.swap(deciding);
   return {};
 }
 
@@ -171,14 +174,8 @@ bool Legalizer::can_fold(const NodeView& view, const std::vector<Ref>& inputs, b
   const ops::Page* page = ops::page_of(view.kind());
   if (page == nullptr || page->impure || !ops::can_evaluate(view.node, ops::host_value)) return false;
   size_t out = 0, in = 0;
-  bool is_large = false;
-  for (const TensorInfo& info : view.outputs) {
-    out += info.bytes();
-    is_large = is_large ||
-               ((is_float(info.dtype) || info.shape.rank() > 1) && info.elements() > kFoldElementsWithLimit);
-  }
+  for (const TensorInfo& info : view.outputs) out += info.bytes();
   if (view.kind() == OpKind::Shape) return true;
-  if (!stable && is_large && request_.limit.bytes() > 0) return false;
   for (const Ref input : inputs) {
     if (input == kNone) continue;
     if (p_.values[input].source != ValueSource::Constant) return false;
@@ -186,6 +183,18 @@ bool Legalizer::can_fold(const NodeView& view, const std::vector<Ref>& inputs, b
   }
   if (ops::cost_of(view).flops > kFoldFlops) return false;
   return out <= kFoldBytes || (stable && out <= std::max(4 * in, kFoldConstantBytes));
+}
+
+/// With a memory limit such results are left to the device, unless they determine shapes: folded at small
+/// shapes alone, they would give a smaller batch more constants than a larger one, beside the arena of the
+/// larger one.
+bool Legalizer::grows_with_shapes(const Graph& graph, const Node& node) const {
+  for (const ValueId output : node.outputs) {
+    if (output == kNoValue || deciding_.empty() || deciding_[output]) continue;
+    const Value& value = graph[output];
+    if ((is_float(value.dtype) || value.rank() > 1) && !value.is_static()) return true;
+  }
+  return false;
 }
 
 Status Legalizer::fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
@@ -441,7 +450,8 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
         map[node.outputs[i]] = constant(graph[node.outputs[i]].name, infos[i], kNothing, stable);
     return {};
   }
-  if (can_fold(view, step.inputs, stable)) return fold(graph, view, step.inputs, stable, map);
+  if ((stable || !grows_with_shapes(graph, node)) && can_fold(view, step.inputs, stable))
+    return fold(graph, view, step.inputs, stable, map);
   if (node.kind() == OpKind::Identity) {
     map[node.outputs[0]] = step.inputs[0];
     return {};

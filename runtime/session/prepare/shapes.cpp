@@ -50,9 +50,10 @@ std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& f
   return {};
 }
 
-/// Marks the values whose bytes determine shapes, from the last node to the first.
+}  // namespace
+
 std::vector<uint8_t> shape_deciding(const Graph& graph) {
-  std::vector<uint8_t> needed(graph.values.size());
+  std::vector<uint8_t> needed(graph.values.size());  // from the last node to the first
   const auto need = [&](ValueId id) {
     if (id != kNoValue) needed[id] = true;
   };
@@ -79,8 +80,6 @@ std::vector<uint8_t> shape_deciding(const Graph& graph) {
   }
   return needed;
 }
-
-}  // namespace
 
 Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs) {
   std::vector<SymbolUse> symbols(graph.symbols.size());

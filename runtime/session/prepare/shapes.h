@@ -18,6 +18,9 @@ std::string declared_text(const Graph& graph, const Value& value);
 /// once.
 Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs);
 
+/// For each value of the graph: whether its bytes determine shapes in the graph.
+std::vector<uint8_t> shape_deciding(const Graph& graph);
+
 /// For each input of the graph: whether its value, not only its shape, determines a shape in the graph (it
 /// is, or computes, a shape operand). Such values must be known while planning.
 std::vector<uint8_t> shape_inputs(const Graph& graph);
