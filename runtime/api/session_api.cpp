@@ -1,5 +1,6 @@
 // rt_session_* and rt_trainer_* of rt.h, except states and checkpoints.
 #include "runtime/api/handles.h"
+#include "runtime/core/thread_limit.h"
 
 namespace {
 
@@ -9,7 +10,6 @@ using librt::api::guarded;
 using librt::api::SessionUse;
 
 constexpr int kMostCpus = 1024;  ///< of a cpu_set_t
-constexpr int kMostThreads = 4096;
 
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";
@@ -27,9 +27,9 @@ Status check_hooks(const rt_session_options& c, const rt_allocator& allocator, c
   if (c.priority < -20 || c.priority > 19)
     return librt::invalid_argument("priority: expected -20 to 19, found ", c.priority);
   if (c.parallel == nullptr) return {};
-  if (parallel.run == nullptr || parallel.threads < 1 || parallel.threads > kMostThreads)
-    return librt::invalid_argument("rt_parallel: run must be set, and threads 1 to ", kMostThreads, ", not ",
-                                   parallel.threads);
+  if (parallel.run == nullptr || parallel.threads < 1 || parallel.threads > librt::kMostThreads)
+    return librt::invalid_argument("rt_parallel: run must be set, and threads 1 to ", librt::kMostThreads,
+                                   ", not ", parallel.threads);
   if (c.threads != 0 || c.cpu_count > 0 || c.priority != 0)
     return librt::invalid_argument(
         "parallel: threads, cpus and priority are of librt's own threads; leave them "

@@ -44,9 +44,9 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     if (!wanted.empty() && wanted != "0" && info.name.find(wanted) == std::string::npos)
       return Status::make(Code::NotFound, "cpu: no device '", wanted, "'; there is one, number 0, '",
                           info.name, "'");
-    if (options.threads < 0 || options.threads > Team::kMostThreads)
-      return invalid_argument("cpu: threads must be 0 (all that are allowed) to ", Team::kMostThreads,
-                              ", not ", options.threads);
+    if (options.threads < 0 || options.threads > kMostThreads)
+      return invalid_argument("cpu: threads must be 0 (all that are allowed) to ", kMostThreads, ", not ",
+                              options.threads);
     if (options.threads > 0) info.threads = options.threads;
     if (options.parallel.run != nullptr) info.threads = options.parallel.threads;
     // Work is split by the thread count alone, so runs with the same count are bitwise identical:

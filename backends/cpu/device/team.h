@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/thread_limit.h"
 #include "runtime/include/rt/hooks.h"
 
 namespace librt::cpu {
@@ -56,8 +57,6 @@ struct Workers {
 
 class Team {
  public:
-  /// The largest number of threads of a team.
-  static constexpr int kMostThreads = 4096;
   using Work = void (*)(void* context);
 
   /// Sees to it that a team of this size exists, so that acquire() finds one. Throws std::system_error when

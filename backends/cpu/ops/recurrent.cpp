@@ -76,7 +76,7 @@ class Crew {
  private:
   static constexpr int kPartBits = 16;
   static constexpr int64_t kPartMask = (int64_t{1} << kPartBits) - 1, kNobody = -1;
-  static_assert(Team::kMostThreads <= 1 << kPartBits);
+  static_assert(kMostThreads <= 1 << kPartBits);
   std::atomic<int64_t> decided_{kNobody};  ///< step << kPartBits | part
 };
 
