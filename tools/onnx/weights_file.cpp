@@ -3,8 +3,8 @@
 #include <set>
 
 #include "runtime/core/convert_floats.h"
-#include "tools/data/edit_distance.h"
 #include "tools/data/file.h"
+#include "tools/data/nearest_name.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
@@ -16,21 +16,11 @@ constexpr size_t kMostListed = 10;
 
 /// " (did you mean 'NAME'?)" for the most similar name of a weight, if one is similar.
 std::string suggestion(const std::string& name, const Weights& weights) {
-  constexpr size_t kLongest = 256;  // names to compare, which takes the product of their lengths
-  if (name.size() > kLongest || weights.size() > 10'000) return {};
-  const std::string* best = nullptr;
-  size_t least = name.size() / 2 + 1;
-  for (const auto& [known, tensor] : weights) {
-    if (known.size() > kLongest) continue;
-    // A prefix that one side has, as of a wrapper: "model.fc.weight", "fc.weight".
-    const bool is_suffix = !known.empty() && (name.ends_with("." + known) || known.ends_with("." + name));
-    const size_t distance = is_suffix ? 0 : tools::edit_distance(name, known);
-    if (distance < least) {
-      least = distance;
-      best = &known;
-    }
-  }
-  return best != nullptr ? " (did you mean '" + *best + "'?)" : "";
+  if (weights.size() > 10'000) return {};
+  tools::NearestName nearest(name);
+  for (const auto& [known, tensor] : weights) nearest.consider(known);
+  const std::string question = nearest.question();
+  return question.empty() ? "" : " (" + question + ")";
 }
 
 std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& tensor) {

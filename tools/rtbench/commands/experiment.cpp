@@ -51,11 +51,10 @@ rt::Status unknown_name(const std::string& name) {
       "`rtbench study --list` lists the experiments, `rtbench --help` the networks zoo:NAME";
   if (name.empty())
     return rt::Status(rt::Code::InvalidArgument, "expected a model or the name of an experiment; " + listed);
-  const std::string nearest = nearest_name(name);
+  const std::string question = nearest_question(name);
   return rt::Status(rt::Code::InvalidArgument,
                     "'" + name + "': there is no experiment and no file of this name" +
-                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-                        (nearest.empty() ? "; " : " ") + listed);
+                        (question.empty() ? "; " : "; " + question + " ") + listed);
 }
 
 int experiment_command(const Experiment& experiment, const ExperimentOptions& options,

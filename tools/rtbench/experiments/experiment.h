@@ -44,9 +44,9 @@ std::span<const Experiment> experiments();
 const Experiment* find_experiment(std::string_view name);
 /// The table of `rtbench study --list`.
 std::string experiments_text();
-/// A name of an experiment or of a zoo's network ("zoo:resnet18") that differs little from this one; empty:
-/// none does.
-std::string nearest_name(const std::string& name);
+/// "did you mean 'NAME'?", of an experiment or a zoo's network ("zoo:resnet18") that differs little from this
+/// name; empty: none does.
+std::string nearest_question(const std::string& name);
 /// Options that every experiment takes, without dashes.
 std::span<const std::string_view> common_options();
 

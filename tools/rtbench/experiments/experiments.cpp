@@ -2,7 +2,7 @@
 #include <array>
 
 #include "tools/compiler/zoo/zoo.h"
-#include "tools/data/edit_distance.h"
+#include "tools/data/nearest_name.h"
 #include "tools/rtbench/experiments/experiment.h"
 #include "tools/rtbench/experiments/runs.h"
 #include "tools/rtbench/experiments/workplace.h"
@@ -103,21 +103,11 @@ std::span<const std::string_view> common_options() {
   return kCommon;
 }
 
-std::string nearest_name(const std::string& name) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
-  const auto consider = [&](const std::string& known, std::string_view compared) {
-    if (const size_t here = tools::edit_distance<std::string_view>(name, compared); here < least) {
-      least = here;
-      nearest = known;
-    }
-  };
-  for (const Experiment& experiment : kExperiments) consider(std::string(experiment.name), experiment.name);
-  for (const compiler::ZooEntry& entry : compiler::zoo()) {
-    consider("zoo:" + std::string(entry.name), entry.name);
-    consider("zoo:" + std::string(entry.name), "zoo:" + std::string(entry.name));
-  }
-  return nearest;
+std::string nearest_question(const std::string& name) {
+  tools::NearestName nearest(name);
+  for (const Experiment& experiment : kExperiments) nearest.consider(experiment.name);
+  for (const compiler::ZooEntry& entry : compiler::zoo()) nearest.consider("zoo:" + std::string(entry.name));
+  return nearest.question();
 }
 
 rt::Result<ExperimentResult> run_experiment(const Experiment& experiment, const ExperimentOptions& options,
