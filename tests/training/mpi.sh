@@ -10,4 +10,13 @@ export OMPI_MCA_mpi_yield_when_idle=1  # ranks share the cores with other tests
 # A container may forbid processes to read each other's memory.
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 
+# The process of this rank of a training that runs here. No pipe into grep: pipefail and its early end lose a rank.
+rank_process() {
+  local pid
+  for pid in $(pgrep -x rttrain); do
+    [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] || continue
+    if grep -zqx "OMPI_COMM_WORLD_RANK=$1" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
+  done
+}
+
 fail() { echo "FAILED: $*"; exit 1; }

@@ -101,14 +101,6 @@ start() {
   for rank in 0 1; do pids+=("$(rank_process $rank)"); done
 }
 pause() { read -rt 0.05 <> <(:) || :; }
-# The process of a rank that trains here.
-rank_process() {
-  local pid
-  for pid in $(pgrep -x rttrain); do
-    [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] || continue
-    if grep -zqx "OMPI_COMM_WORLD_RANK=$1" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
-  done
-}
 # ends CODE WORDS: the run ends with this code and message, and leaves no process
 ends() {
   local found=0 pid

@@ -141,10 +141,9 @@ start() {
     >out 2>err &
   mpi=$!
   until [[ -s log ]]; do kill -0 $mpi 2>/dev/null || fail "the training ended: $(cat err)"; read -rt 0.05 <> <(:) || :; done
-  pids=($(pgrep -f "rttrain $1 " | while read -r pid; do
-    grep -zq '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" 2>/dev/null && # no pipe: pipefail and an early end of grep lose a rank
-      [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] && echo "$pid"
-  done || :))
+  local rank
+  pids=()
+  for ((rank = 0; rank < count; ++rank)); do pids+=($(rank_process $rank)); done
   ((${#pids[@]} == count)) || fail "expected $count ranks, found ${#pids[@]}"
 }
 steps_of() { ranks "$1" "$2" --batch 50 --epochs 100000 --checkpoint "$3" --resume --steps 1 2>&1 | sed -n 's/.*continues after step \([0-9]*\)$/\1/p'; }
