@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <span>
 
 #include "python/src/errors.h"
 #include "python/src/tensor.h"
@@ -39,29 +40,6 @@ std::optional<rt_dtype> dtype_of(const char* format, Py_ssize_t size) noexcept {
     case 'I':
     case 'L':
     case 'Q': return sized(RT_U8, RT_U16, RT_U32, RT_U64);
-    default: return std::nullopt;
-  }
-}
-
-std::optional<rt_dtype> dtype_of(nb::dlpack::dtype dtype) noexcept {
-  using Kind = nb::dlpack::dtype_code;
-  if (dtype.lanes != 1) return std::nullopt;
-  const auto sized = [&](rt_dtype one, rt_dtype two, rt_dtype four,
-                         rt_dtype eight) -> std::optional<rt_dtype> {
-    switch (dtype.bits) {
-      case 8: return one;
-      case 16: return two;
-      case 32: return four;
-      case 64: return eight;
-      default: return std::nullopt;
-    }
-  };
-  switch (static_cast<Kind>(dtype.code)) {
-    case Kind::Int: return sized(RT_I8, RT_I16, RT_I32, RT_I64);
-    case Kind::UInt: return sized(RT_U8, RT_U16, RT_U32, RT_U64);
-    case Kind::Float: return dtype.bits == 8 ? std::nullopt : sized(RT_F32, RT_F16, RT_F32, RT_F64);
-    case Kind::Bfloat: return dtype.bits == 16 ? std::optional(RT_BF16) : std::nullopt;
-    case Kind::Bool: return dtype.bits == 8 ? std::optional(RT_BOOL) : std::nullopt;
     default: return std::nullopt;
   }
 }
@@ -119,7 +97,7 @@ void Borrowed::release() noexcept {
   if (has_view_) PyBuffer_Release(&view_);
   has_view_ = false;
   owner_.reset();
-  array_ = {};
+  dlpack_.reset();
   copy_.reset();
 }
 
@@ -187,12 +165,10 @@ void Borrowed::set_data(const void* data, const int64_t* strides, const char* na
   tensor_.data = copy_.get();
 }
 
-// By hand instead of by nanobind's conversion, which answers every error with "no".
 void Borrowed::take_dlpack(nb::handle value, const char* name) {
   const nb::tuple device = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
   const int type = nb::cast<int>(device[0]);
-  constexpr int kCpu = 1, kCudaHost = 3;
-  if (type != kCpu && type != kCudaHost)
+  if (type != RT_DLPACK_CPU && type != RT_DLPACK_CUDA_HOST)
     fail(Code::Unsupported,
          with_type(name, value) + " in the memory of a device (DLPack device type " + std::to_string(type) +
              "): expected memory of the CPU; copy it there first, for example with .cpu()");
@@ -206,24 +182,15 @@ void Borrowed::take_dlpack(nb::handle value, const char* name) {
     if (!error.matches(PyExc_TypeError)) throw;
     capsule = exporter.attr("__dlpack__")();  // before version 1 of the protocol
   }
-  nb::ndarray<nb::ro>& array = array_;
-  if (!nb::try_cast(capsule, array, false))
+  dlpack_ = taken_from(capsule);
+  if (dlpack_ == nullptr)
     fail(Code::InvalidArgument, with_type(name, value) + " returned no DLPack capsule that can be read");
-  const auto dtype = dtype_of(array.dtype());
-  if (!dtype || array.ndim() > RT_MAX_RANK)
-    fail(Code::InvalidArgument, with_type(name, value) + ": expected at most " + std::to_string(RT_MAX_RANK) +
-                                    " axes, and an element type of librt; found " +
-                                    std::to_string(array.ndim()) + " axes, DLPack type " +
-                                    std::to_string(array.dtype().code) + " of " +
-                                    std::to_string(array.dtype().bits) + " bits");
-  tensor_.dtype = *dtype;
-  tensor_.rank = static_cast<int32_t>(array.ndim());
   int64_t strides[RT_MAX_RANK];
-  for (size_t i = 0; i < array.ndim(); ++i) {
-    tensor_.dims[i] = static_cast<int64_t>(array.shape(i));
-    strides[i] = array.stride(i) * static_cast<int64_t>(rt_dtype_size(*dtype));
-  }
-  set_data(array.data(), strides, name);
+  if (const auto status = Status::take(rt_dlpack_view(dlpack_.get(), &tensor_, strides)); !status)
+    fail(status.code(), with_type(name, value) + ": " + status.message());
+  for (int64_t& stride : std::span(strides).first(static_cast<size_t>(tensor_.rank)))
+    stride *= static_cast<int64_t>(rt_dtype_size(tensor_.dtype));
+  set_data(tensor_.data, strides, name);
 }
 
 void Borrowed::take_slowly(nb::handle value, const char* name, std::optional<rt_dtype> wanted) {

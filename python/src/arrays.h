@@ -3,13 +3,13 @@
 // Knows: the protocols by which arrays of other libraries are read. Must not know: sessions, models.
 #pragma once
 
-#include <nanobind/ndarray.h>
+#include <nanobind/nanobind.h>
 
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "rt/rt.hpp"
+#include "python/src/dlpack.h"
 
 namespace rt::python {
 
@@ -42,7 +42,7 @@ class Borrowed {
   Py_buffer view_{};
   bool has_view_ = false;
   nanobind::object owner_;
-  nanobind::ndarray<nanobind::ro> array_;  ///< what came by DLPack
+  Dlpack dlpack_;  ///< what came by DLPack
   std::unique_ptr<std::byte[]> copy_;
 };
 

@@ -34,27 +34,6 @@ const char* format_of(rt_dtype dtype) noexcept {
   return nullptr;
 }
 
-nb::dlpack::dtype dlpack_of(rt_dtype dtype) noexcept {
-  using Kind = nb::dlpack::dtype_code;
-  Kind kind = Kind::Float;
-  switch (dtype) {
-    case RT_F32:
-    case RT_F16:
-    case RT_F64: break;
-    case RT_BF16: kind = Kind::Bfloat; break;
-    case RT_I8:
-    case RT_I16:
-    case RT_I32:
-    case RT_I64: kind = Kind::Int; break;
-    case RT_U8:
-    case RT_U16:
-    case RT_U32:
-    case RT_U64: kind = Kind::UInt; break;
-    case RT_BOOL: kind = Kind::Bool; break;
-  }
-  return {static_cast<uint8_t>(kind), static_cast<uint8_t>(rt_dtype_size(dtype) * 8), 1};
-}
-
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   Tensor& tensor = *nb::inst_ptr<Tensor>(self);
   rt_tensor& c = tensor.handle();
@@ -108,12 +87,7 @@ nb::object dlpack(nb::handle self, const nb::kwargs& options) {
     else if (!is_copy)
       rest[key] = value;
   }
-  const rt_tensor& c = nb::cast<Tensor&>(owner).handle();
-  size_t shape[RT_MAX_RANK] = {};
-  for (int32_t i = 0; i < c.rank; ++i) shape[i] = static_cast<size_t>(c.dims[i]);
-  const nb::ndarray<nb::array_api> array(c.data, static_cast<size_t>(c.rank), shape, owner, nullptr,
-                                         dlpack_of(c.dtype), nb::device::cpu::value, 0);
-  return nb::cast(array, nb::rv_policy::reference).attr("__dlpack__")(**rest);
+  return capsule_of(owner, nb::cast<Tensor&>(owner).handle(), rest);
 }
 
 std::string repr(const Tensor& tensor) {
@@ -192,7 +166,7 @@ void bind_tensor(nb::module_& module) {
                    "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"),
            "The memory as a DLPack capsule, without a copy unless copy=True.")
       .def(
-          "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(int{nb::device::cpu::value}, 0); },
+          "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(int{RT_DLPACK_CPU}, 0); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"), "(1, 0): memory of the CPU.")
       .def(
           "__array__",

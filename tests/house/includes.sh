@@ -36,8 +36,8 @@ check runtime/session "$backend|$communicator|^runtime/ops/|^runtime/model/|^run
 check runtime/session/device "$backend|$communicator|^runtime/model/|^runtime/session/device/"
 check runtime/session/memory "$backend|^runtime/session/(device|memory)/|^runtime/session/prepare/program\.h"
 check runtime/session/prepare "$backend|^runtime/ops/|^runtime/session/(device|memory|prepare)/"
-check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/(rt|status)\.h"
-check runtime/include '^rt/(compiler|rt|status)\.h'
+check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/(dlpack|rt|status)\.h"
+check runtime/include '^rt/(compiler|dlpack|memory|rt|status)\.h'
 check backends/common "$core|$communicator|^backends/common/"
 for name in cpu vulkan; do
   check backends/$name "$backend|$communicator|^backends/common/|^backends/$name/"

@@ -2,6 +2,7 @@
 
 import array
 import gc
+import sys
 import unittest
 
 import numpy
@@ -202,6 +203,49 @@ class Ownership(unittest.TestCase):
             librt.Tensor(Without())
         with self.assertRaisesRegex(BufferError, "not exported"):
             librt.Tensor(Fails())
+
+    def test_dlpack_in_both_forms(self):
+        class Exporter:
+            """An array that is seen by DLPack only."""
+
+            def __init__(self, array, versioned):
+                self.array, self.versioned = array, versioned
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, max_version=None):
+                self.capsule = self.array.__dlpack__(max_version=max_version if self.versioned else None)
+                return self.capsule
+
+        base = numpy.arange(24, dtype=numpy.int16).reshape(4, 6)
+        fixed = base.copy()
+        fixed.flags.writeable = False
+        for versioned, kind in ((True, "used_dltensor_versioned"), (False, "used_dltensor")):
+            for view in (base, base.T, base[::-1, ::2], base[:0], fixed if versioned else base):
+                references = sys.getrefcount(view)
+                exporter = Exporter(view, versioned)
+                numpy.testing.assert_array_equal(librt.Tensor(exporter).numpy(), view)
+                self.assertIn(f'"{kind}"', repr(exporter.capsule))
+                with self.assertRaisesRegex(librt.InvalidArgument, "Exporter returned no DLPack capsule"):
+                    Exporter.__dlpack__, kept = lambda self, max_version=None: self.capsule, Exporter.__dlpack__
+                    try:
+                        librt.Tensor(exporter)  # a capsule that was used
+                    finally:
+                        Exporter.__dlpack__ = kept
+                del exporter
+                self.assertEqual(sys.getrefcount(view), references)
+        with self.assertRaisesRegex(librt.Unsupported, "Exporter: DLPack: expected elements of a type of librt"):
+            librt.Tensor(Exporter(numpy.ones(2, complex), True))
+
+    def test_capsules_that_nobody_takes(self):
+        tensor = librt.Tensor([1, 2, 3])
+        references = sys.getrefcount(tensor)
+        for options in ({}, {"max_version": (1, 0)}):
+            capsule = tensor.__dlpack__(**options)
+            self.assertEqual(sys.getrefcount(tensor), references + 1)
+            del capsule
+            self.assertEqual(sys.getrefcount(tensor), references)
 
     def test_tensor(self):
         tensor = librt.Tensor([[1, 2], [3, 4]], "i32")

@@ -35,6 +35,8 @@ class Memory {
       return status;
     return Memory(memory);
   }
+  /// Takes ownership of a handle (rt_memory_from_dlpack).
+  static Memory adopt(rt_memory* memory) { return Memory(memory); }
   /// The tensor at `offset`, which must not outlive this object.
   Tensor tensor(DType dtype, std::span<const int64_t> dims, uint64_t offset = 0) const {
     return Tensor::on_device(dtype, dims, handle(), offset);
