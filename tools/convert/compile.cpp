@@ -6,6 +6,7 @@
 #include "tools/compiler/writer.h"
 #include "tools/convert/planned_peak.h"
 #include "tools/convert/quantization.h"
+#include "tools/onnx/export/model.h"
 
 namespace librt::convert {
 namespace {
@@ -146,6 +147,12 @@ Status verify(const Options& options, const ModelGraph& original, std::span<cons
 Status write(const Options& options, const ModelGraph& model, const ModelGraph& original, Summary& summary,
              std::vector<std::byte>& bytes) {
   RT_TRY(compiler::report_progress(options.progress, "write", 0, 0));
+  if (options.writes_onnx()) {
+    RT_ASSIGN(summary.onnx, onnx::write_onnx(model, options.output));
+    std::error_code unknown;
+    summary.file_bytes = std::filesystem::file_size(options.output, unknown);
+    return {};
+  }
   if (options.output.empty()) {
     RT_ASSIGN(bytes, compiler::serialize_model(model));
     summary.file_bytes = bytes.size();

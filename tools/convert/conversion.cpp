@@ -9,7 +9,7 @@
 #include "tools/convert/constants.h"
 #include "tools/convert/training.h"
 #include "tools/data/safetensors.h"
-#include "tools/onnx/graph_export.h"
+#include "tools/onnx/export/model.h"
 #include "tools/onnx/import.h"
 
 namespace librt::convert {
@@ -71,15 +71,6 @@ Status write_trained(const Options& options, Conversion& made) {
   return {};
 }
 
-/// zoo:NAME as an ONNX file.
-Status export_zoo(const Options& options, Conversion& made) {
-  RT_ASSIGN(const ModelGraph model, load(options, made.import));
-  RT_ASSIGN(const size_t nodes, onnx::write_onnx(model, options.output));
-  made.json = json_text({{"output", options.output}, {"onnx_nodes", nodes}});
-  made.text = text("file        ", options.output, ", ", nodes, " ONNX nodes\n");
-  return {};
-}
-
 Status convert(const Options& options, bool check_only, Conversion& made) {
   auto loaded = load(options, made.import);
   made.warnings = made.import.warnings;
@@ -95,9 +86,25 @@ Status convert(const Options& options, bool check_only, Conversion& made) {
   return {};
 }
 
+/// A network of the zoo as an ONNX file for other runtimes: as it is published, without passes.
+Status write_published(const Options& options, Conversion& made) {
+  RT_ASSIGN(const ModelGraph model, load(options, made.import));
+  RT_ASSIGN(const onnx::WrittenModel written, onnx::write_onnx(model, options.output));
+  made.json =
+      json_text({{"output", options.output}, {"onnx_nodes", written.nodes}, {"opset", written.opset}});
+  made.text =
+      text("file        ", options.output, ", ", written.nodes, " nodes of opset ", written.opset, "\n");
+  return {};
+}
+
+bool is_published(const Options& options) {
+  return options.writes_onnx() && options.source() == Source::Zoo && options.precision == "fp32" &&
+         options.cache_length == 0 && options.merge_adapter.empty() && options.disabled_passes.empty();
+}
+
 Status dispatch(const Options& options, bool check_only, Conversion& made) {
   if (options.writes_weights()) return write_trained(options, made);
-  if (options.writes_onnx()) return export_zoo(options, made);
+  if (is_published(options) && !check_only) return write_published(options, made);
   return convert(options, check_only, made);
 }
 

@@ -15,9 +15,6 @@ struct Rule {
   const char* message;
 };
 
-bool from_zoo(const Options& o) {
-  return o.source() == Source::Zoo;
-}
 bool from_rt(const Options& o) {
   return o.source() == Source::Compiled;
 }
@@ -94,12 +91,9 @@ constexpr Rule kOtherOutputs[] = {
      },
      "takes a FILE.safetensors for a MODEL.onnx that is compiled"},
     {"--output", [](const Options& o) { return o.writes_onnx(); },
-     [](const Options& o) {
-       return from_zoo(o) && !o.inspect && !o.verify && !o.train && !o.lora && !has_cache(o) &&
-              o.precision == "fp32";
-     },
-     "a MODEL.onnx is written only of zoo:NAME, in fp32 and without training; a compiled model is a "
-     "MODEL.rt"},
+     [](const Options& o) { return !o.verify && !o.train && !o.lora; },
+     "a MODEL.onnx has the entry for inference: give the trained MODEL.rt with its --checkpoint, and no "
+     "--train, --lora or --verify"},
 };
 
 constexpr Rule kCompiling[] = {

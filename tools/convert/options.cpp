@@ -71,7 +71,7 @@ compiler::LoraOptions parse_lora(const std::string& given) {
 void declare(tools::CommandLine& app, Options& options, Raw& raw) {
   app.add_option("model", options.input, "MODEL.onnx, MODEL.rt, or zoo:NAME");
   app.add_option("-o,--output", options.output,
-                 "Where to write the compiled model; zoo:NAME -o MODEL.onnx writes ONNX");
+                 "Where to write the compiled model: MODEL.rt, or MODEL.onnx for other runtimes");
   app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
   app.add_flag("--open-batch", options.open_batch,
                "ONNX models exported with batch 1: make the batch dynamic (dimension batch)");

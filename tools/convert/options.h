@@ -27,7 +27,7 @@ using ReadRows = std::function<Result<std::vector<tools::Array>>(const Graph& gr
 
 struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
-  std::string output;  ///< MODEL.rt, or MODEL.onnx of a network of the zoo; empty: no file is written
+  std::string output;  ///< MODEL.rt or MODEL.onnx; empty: no file is written
   // Only of the library, which gets in memory what the command line has in files.
   std::span<const std::byte> bytes;  ///< of an ONNX or compiled model, instead of `input`
   bool in_memory = false;            ///< without `output`: the compiled model is wanted in memory

@@ -174,6 +174,9 @@ Json summary_json(const Options& options, const onnx::ImportReport& import, cons
   if (options.quantizes() || options.training.quantize_aware)
     json["quantization"] = quantization_json(summary.quantization);
   json["file_bytes"] = summary.file_bytes;
+  if (summary.onnx)
+    json["onnx"] = {
+        {"nodes", summary.onnx->nodes}, {"opset", summary.onnx->opset}, {"states", summary.onnx->states}};
   for (const auto& backend : summary.coverage) json["backends"][backend.backend] = coverage_json(backend);
   for (const auto& backend : summary.training_coverage)
     json["training"]["backends"][backend.backend] = coverage_json(backend);
@@ -226,6 +229,11 @@ std::string summary_text(const Options& options, const onnx::ImportReport& impor
                    joined(summary.cache.outputs)));
   if (!options.output.empty())
     lines.add(text("file        ", options.output, ", ", bytes_text(summary.file_bytes)));
+  if (summary.onnx)
+    lines.add(text("onnx        ", summary.onnx->nodes, " nodes of opset ", summary.onnx->opset));
+  if (summary.onnx && !summary.onnx->states.empty())
+    lines.add(
+        text("states      inputs NAME, for the next run outputs NAME.next: ", joined(summary.onnx->states)));
   for (const VerifyLine& line : summary.verified)
     lines.add(text("verified    ", line.what, line.at.empty() ? "" : " at ", line.at, ", output '",
                    line.output, "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));

@@ -18,6 +18,7 @@
 #include "tools/convert/quantization_report.h"
 #include "tools/convert/training.h"
 #include "tools/convert/verify.h"
+#include "tools/onnx/export/model.h"
 #include "tools/onnx/import.h"
 
 namespace librt::convert {
@@ -27,6 +28,7 @@ struct Summary {
   compiler::GraphReport after;
   Result<uint64_t> peak = 0;  ///< of a session on the cpu backend
   uintmax_t file_bytes = 0;
+  std::optional<onnx::WrittenModel> onnx;  ///< where the output is one
   std::vector<VerifyLine> verified;
   compiler::TrainReport training;
   compiler::LoraReport adapters;
