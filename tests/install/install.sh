@@ -98,6 +98,11 @@ expect() {
   [ "$found" = "$code" ] && grep -qF -- "$text" "$work/output.txt" ||
     fail "$program $*: expected exit code $code and '$text', found exit code $found and: $(cat "$work/output.txt")"
 }
+if [ ! -x "$examples/serve" ]; then
+  echo "cpp-httplib (libcpp-httplib-dev) is not installed: serve did not run"
+elif [ -x "$work/prefix/bin/rtrun" ]; then
+  python3 "$here/serve.py" "$examples/serve" "$work/prefix/bin/rtrun" "$root/examples/digits.rt" "$work" || exit 1
+fi
 digits=$root/examples/digits.rt digit=$root/examples/digit.pgm
 expect 0 'class 7: ' classify "$digits" "$digit"
 [ "$(head -c 7 "$work/output.txt")" = 'class 7' ] || fail "classify: $(cat "$work/output.txt")"
