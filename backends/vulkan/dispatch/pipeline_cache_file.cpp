@@ -1,5 +1,6 @@
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/core/cache_file.h"
@@ -44,8 +45,9 @@ Status write_pipelines(const std::string& path, std::string_view key, const std:
   header.key_hash = checksum_of(key.data(), key.size());
   header.bytes = bytes.size();
   header.checksum = checksum_of(bytes.data(), bytes.size());
-  std::string all(reinterpret_cast<const char*>(&header), sizeof header);
-  all.append(bytes.begin(), bytes.end());
+  std::string all(sizeof header + bytes.size(), '\0');
+  std::memcpy(all.data(), &header, sizeof header);
+  std::copy(bytes.begin(), bytes.end(), all.begin() + sizeof header);
   return write_cache_file(path, all);
 }
 
