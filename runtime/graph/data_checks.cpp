@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "runtime/core/checksum.h"
+#include "runtime/core/order.h"
 
 namespace librt {
 namespace {
@@ -35,11 +36,11 @@ const DataChecks::Range* DataChecks::pending(const std::byte* data) const {
 
 void DataChecks::keep_pending(std::vector<Item>& items) const {
   std::erase_if(items, [&](const Item& item) { return pending(item.data) == nullptr; });
-  const auto key = [&](const Item& item) { return std::pair(pending(item.data)->size, item.data); };
-  std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) { return key(a) > key(b); });
-  items.erase(
-      std::unique(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.data == b.data; }),
-      items.end());
+  const auto key = [&](size_t i) { return std::pair(pending(items[i].data)->size, items[i].data); };
+  std::vector<Item> kept;
+  for (const size_t i : sorted_order(items.size(), [&](size_t a, size_t b) { return key(a) > key(b); }))
+    if (kept.empty() || kept.back().data != items[i].data) kept.push_back(items[i]);
+  items = std::move(kept);
 }
 
 Status DataChecks::verify(const std::byte* data) const {
