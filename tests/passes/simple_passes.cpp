@@ -1,5 +1,7 @@
 // dead_code, canonicalize, fold, common_subexpr, order: small graphs, their text afterwards, and equal
 // results.
+#include <array>
+
 #include "tests/passes/support.h"
 
 namespace librt::compiler::test {
@@ -20,6 +22,53 @@ TEST(Canonicalize, DropsWhatDoesNothing) {
   net.output(y);
   transform(net.graph, {"canonicalize"}, 0);
   EXPECT_EQ(nodes_text(net.graph), "%y : f32[batch,4] = Relu(%x)\n");
+}
+
+// The empty operand is the only one that shows that n is 3.
+TEST(Canonicalize, KeepsAnEmptyOperandOfConcatThatShowsAnExtent) {
+  Net net;
+  const ValueId x = net.input({net.symbol("n"), {.extent = 3}});
+  const ValueId empty = net.input({{.extent = 3}, {.extent = 0}}, "empty");
+  op::ConcatAttributes join;
+  join.axis = 1;
+  net.output(net.b.emit_many(make_op(join), std::array{empty, x}, 1)[0]);
+  transform(net.graph, {"canonicalize"}, 0);
+  EXPECT_EQ(nodes_text(net.graph), "%y : f32[3,3] = Concat(%empty, %x) {axis=1}\n");
+
+  Net other;
+  const ValueId a = other.input({other.symbol("n"), {.extent = 3}});
+  const ValueId nothing = other.input({other.symbol("n"), {.extent = 0}}, "nothing");
+  other.output(other.b.emit_many(make_op(join), std::array{nothing, a, a}, 1)[0]);
+  transform(other.graph, {"canonicalize"}, 0);
+  EXPECT_EQ(nodes_text(other.graph), "%y : f32[n,6] = Concat(%x, %x) {axis=1}\n");
+}
+
+/// The model of the graph, optimized.
+ModelGraph optimized(const Graph& graph) {
+  ModelGraph model;
+  model.entries.push_back({"infer", graph});
+  const Status status = optimize(model, {}, nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return model;
+}
+
+// A file may leave out the permutation, and may list operands that are absent.
+TEST(Optimize, TakesWhatAFileLeavesToDefaults) {
+  Net net;
+  const ValueId x = net.input({{.extent = 2}, {.extent = 3}, {.extent = 4}});
+  net.output(net.b.emit(op::TransposeAttributes{}, {x}));
+  EXPECT_EQ(nodes_text(optimized(net.graph).entries[0].graph),
+            "%y : f32[4,3,2] = Transpose(%x) {permutation=[2,1,0]}\n");
+
+  Net product;
+  const ValueId a = product.input({{.extent = 2}, {.extent = 3}}),
+                b = product.input({{.extent = 3}, {.extent = 4}}, "b");
+  Node matmul;
+  matmul.op = make_op(op::MatMulAttributes{});
+  matmul.inputs = {product.b.emit(op::SoftmaxAttributes{}, {a}), b, kNoValue};
+  product.output(product.b.emit_node(std::move(matmul))[0]);
+  const Graph result = optimized(product.graph).entries[0].graph;
+  EXPECT_EQ(result.nodes.back().inputs.size(), 2u) << print(result);
 }
 
 TEST(Canonicalize, OutputThatIsAnInputKeepsItsName) {

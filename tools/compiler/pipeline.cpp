@@ -77,11 +77,24 @@ void drop_bodies(Graph& graph) {
   }
 }
 
+/// What a file may leave to a default, as passes expect it: no absent operands at the end, and a Transpose
+/// that reverses the axes has their order.
+void spell_out(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+    if (node.kind() != OpKind::Transpose || node.inputs.empty()) continue;
+    auto& permutation = node.as<op::TransposeAttributes>().permutation;
+    if (!permutation.empty() || node.inputs[0] >= graph.values.size()) continue;
+    for (int axis = graph[node.inputs[0]].rank(); axis-- > 0;) permutation.push_back(axis);
+  }
+}
+
 /// report: null for a body, whose passes are not listed.
 Status optimize_graph(Graph& graph, const std::string& name, const std::vector<State>& states,
                       const PipelineOptions& options, std::set<std::string>& unmatched,
                       PipelineReport* report) {
   drop_bodies(graph);
+  spell_out(graph);
   RT_TRY(verify(graph, &states));
   InferenceCache inferred;
   const PassContext context{.states = states,

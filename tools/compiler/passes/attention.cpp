@@ -159,7 +159,8 @@ ValueId step_back(GraphEdit& edit, ValueId value, Match& match) {
 }
 
 bool is_plain_matmul(const Node& node) {
-  return node.kind() == OpKind::MatMul && node.as<op::MatMulAttributes>().epilogue == nullptr;
+  return node.kind() == OpKind::MatMul && node.inputs.size() == 2 &&
+         node.as<op::MatMulAttributes>().epilogue == nullptr;
 }
 
 /// The softmax that produces `weights`: directly, through Reshapes, or with NaN of fully masked rows replaced

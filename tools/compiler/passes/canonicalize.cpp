@@ -137,6 +137,18 @@ void drop_expanded_operand(GraphEdit& edit, NodeId id) {
   }
 }
 
+/// Whether the parts alone still show what the extents of their Concat are, but for `axis`. An operand that
+/// is left out may be the only one that does: of f32[2,0] and f32[n,3], joined along axis 1, n is 2.
+bool show_extents(GraphEdit& edit, const std::vector<ValueId>& parts, ValueId result, int axis) {
+  const Shape wanted = edit.builder().comparable_shape(result);
+  for (int i = 0; i < wanted.rank(); ++i)
+    if (i != axis && std::none_of(parts.begin(), parts.end(), [&](ValueId part) {
+          return edit.builder().comparable_shape(part)[i] == wanted[i];
+        }))
+      return false;
+  return true;
+}
+
 void simplify_concat(GraphEdit& edit, NodeId id) {
   const Node& node = edit.node(id);
   if (node.inputs.size() == 1) return drop(edit, id);
@@ -159,7 +171,7 @@ void simplify_concat(GraphEdit& edit, NodeId id) {
       parts.push_back(input);
     }
   }
-  if (flattened && !parts.empty())
+  if (flattened && !parts.empty() && show_extents(edit, parts, node.outputs[0], *axis))
     edit.rewrite(id, op::ConcatAttributes{node.as<op::ConcatAttributes>()}, parts);
 }
 
