@@ -1,15 +1,10 @@
 // For any model file and any inputs, a session runs or returns a Status; librt blames itself for none of
 // them.
 //
-// An input is a .rt file, followed by bytes that choose backend, options, shapes and values (Choices). They
-// may end early. Mutations change the model's graph (model_mutator.h) or these bytes; the container's own
-// bytes are for fuzz_reader.
+// An input is as in model_input.h; its bytes choose backend, options, shapes and values.
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <string>
@@ -17,26 +12,18 @@
 
 #include "rt/rt.hpp"
 #include "runtime/core/element.h"
-#include "runtime/model/format.h"
-#include "runtime/model/reader.h"
-#include "tests/fuzz/model_mutator.h"
-#include "tools/compiler/writer.h"
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+#include "tests/fuzz/model_input.h"
 
 namespace {
 
-using librt::Blob;
-using librt::ModelGraph;
-using librt::fuzz::Random;
+using librt::fuzz::accepted;
+using librt::fuzz::Choices;
 
-constexpr uint64_t kMemory = 32 << 20;       // bytes of a session
 constexpr size_t kMostInputBytes = 1 << 18;  // larger inputs are not given
 // Flops and bytes of a run: enough for several blocks of every vector loop, a few milliseconds with
 // sanitizers.
 constexpr double kMostWork = 4e6;
 constexpr double kMostReferenceWork = 3e5;  // the reference is slow
-constexpr size_t kMostChoices = 96;         // bytes
 
 constexpr int64_t kExtents[] = {1,         2, 3, 0, 5, 4, 8, 17, 33, 64, 250, 1000, 1 << 20, int64_t{1} << 31,
                                 INT64_MAX, -1};
@@ -59,30 +46,6 @@ constexpr double kReals[] = {std::numeric_limits<double>::quiet_NaN(),
                              65504,
                              1e30,
                              -1e-30};
-
-/// Bytes that decide, one after the other; zeros past their end.
-class Choices {
- public:
-  Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
-  uint8_t next() { return at_ < size_ ? data_[at_++] : uint8_t{0}; }
-  bool rarely() { return next() >= 240; }
-  template <class List>
-  const auto& pick(const List& list) {
-    return list[next() % std::size(list)];
-  }
-
- private:
-  const uint8_t* data_;
-  size_t size_, at_ = 0;
-};
-
-bool accepted(const rt::Status& status) {
-  if (status.ok()) return true;
-  if (!status.message().empty() && status.code() != rt::Code::Internal) return false;
-  std::fprintf(stderr, "a status that no input may have: code %d, '%s'\n", static_cast<int>(status.code()),
-               status.message().c_str());
-  std::abort();
-}
 
 void fill(void* data, rt::DType type, int64_t count, Choices& choices) {
   const librt::DType dtype{static_cast<uint8_t>(type)};
@@ -158,12 +121,6 @@ void read_results(rt::Session& session) {
   (void)session.memory();
 }
 
-bool too_much(const rt::Session& session, double most) {
-  double work = 0;
-  for (const rt_profile_entry& entry : session.profile()) work += entry.flops + entry.bytes;
-  return !(work <= most);
-}
-
 void use(const rt::Model& model, Choices& choices) {
   const uint8_t how = choices.next();
   const bool reference = (how & 1) != 0, apart = (how & 2) != 0;
@@ -176,7 +133,7 @@ void use(const rt::Model& model, Choices& choices) {
   options.profile = true;
   options.deterministic = (how & 4) != 0;
   options.strict = (how & 24) == 24;
-  options.memory_limit = kMemory;
+  options.memory_limit = librt::fuzz::kMemory;
   options.plan_cache_bytes = 1 << 20;
   options.loop_limit = 100;
   options.time_limit_ms = 2000;
@@ -187,93 +144,25 @@ void use(const rt::Model& model, Choices& choices) {
     std::map<std::string, int64_t> symbols;
     for (size_t i = 0; i < inputs.size(); ++i) set_input(*session, i, inputs[i], symbols, choices);
     if (!accepted(rt::Status::take(rt_session_prepare(session->handle(), nullptr, 0)))) continue;
-    if (too_much(*session, reference ? kMostReferenceWork : kMostWork)) return;
+    if (librt::fuzz::takes_more(*session, reference ? kMostReferenceWork : kMostWork)) return;
     const bool ran =
         apart ? accepted(session->submit()) && accepted(session->wait()) : accepted(session->run());
     if (ran) read_results(*session);
   }
 }
 
-// --- mutations
-
-struct Parts {
-  std::vector<std::byte> file;
-  std::vector<uint8_t> choices;
-};
-
-/// The file ends where its header says.
-Parts parts_of(const uint8_t* data, size_t size) {
-  librt::FileHeader header;
-  size_t end = size;
-  if (size >= sizeof header) {
-    std::memcpy(&header, data, sizeof header);
-    end = static_cast<size_t>(std::min<uint64_t>(size, header.file_bytes));
-  }
-  const auto* first = reinterpret_cast<const std::byte*>(data);
-  return {{first, first + end}, {data + end, data + size}};
-}
-
-librt::Result<ModelGraph> model_of(const std::vector<std::byte>& file) {
-  return librt::read_model(Blob::copy_of(file.data(), file.size()),
-                           {.nodes = 1000, .values = 10000, .graph_bytes = 16 << 20, .memory = kMemory});
-}
-
-/// The input's new size; 0 if it does not fit.
-size_t write(const ModelGraph& model, const std::vector<uint8_t>& choices, uint8_t* data, size_t most) {
-  const auto file = librt::compiler::serialize_model(model);
-  if (!file.ok() || file->size() + choices.size() > most) return 0;
-  std::memcpy(data, file->data(), file->size());
-  std::copy(choices.begin(), choices.end(), data + file->size());
-  return file->size() + choices.size();
-}
-
 }  // namespace
 
-/// Without the backends nothing would be tested.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  const auto found = rt::Devices::list();
-  size_t devices = 0;
-  for (const auto& backend : found.ok() ? found->backends : std::vector<rt::Devices::Backend>()) {
-    if (backend.name != "cpu" && backend.name != "reference") continue;
-    devices += backend.reason.empty() ? 1 : 0;
-    if (!backend.reason.empty())
-      std::fprintf(stderr, "%s: %s\n", backend.name.c_str(), backend.reason.c_str());
-  }
-  if (devices != 2) std::abort();
+  librt::fuzz::require_backends({"cpu", "reference"});
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const Parts parts = parts_of(data, size);
+  const auto parts = librt::fuzz::parts_of(data, size);
   const auto model = rt::Model::from_memory(parts.file);
   if (!accepted(model.status())) return 0;
   Choices choices(parts.choices.data(), parts.choices.size());
   use(*model, choices);
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
-  Random random(seed);
-  Parts parts = parts_of(data, size);
-  auto model = model_of(parts.file);
-  if (!model.ok()) return LLVMFuzzerMutate(data, size, most);
-  if (random.one_in(3)) {
-    const size_t had = parts.choices.size();
-    parts.choices.resize(kMostChoices);
-    parts.choices.resize(LLVMFuzzerMutate(parts.choices.data(), std::min(had, kMostChoices), kMostChoices));
-  } else {
-    librt::fuzz::mutate(*model, random);
-  }
-  const size_t written = write(*model, parts.choices, data, most);
-  return written != 0 ? written : size;
-}
-
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data, size_t size, const uint8_t* other,
-                                            size_t other_size, uint8_t* out, size_t most, unsigned seed) {
-  Random random(seed);
-  const Parts parts = parts_of(data, size), other_parts = parts_of(other, other_size);
-  auto model = model_of(parts.file);
-  const auto from = model_of(other_parts.file);
-  if (!model.ok() || !from.ok() || !librt::fuzz::splice(*model, *from, random)) return 0;
-  return write(*model, parts.choices.empty() ? other_parts.choices : parts.choices, out, most);
 }
