@@ -51,6 +51,7 @@ struct DeviceInfo {
   std::string driver;   ///< name and version of driver or library
   DeviceType type = DeviceType::Cpu;
   uint64_t memory_bytes = 0;
+  uint64_t cache_bytes = 0;                  ///< Cpu: its largest cache; 0: unknown
   uint64_t max_buffer_bytes = ~uint64_t{0};  ///< largest range one kernel may address through one binding
   size_t alignment = 64;                     ///< every offset passed to a kernel is a multiple of this
   bool host_memory = false;   ///< kernels work on host pointers: wrap() and bind_host() never copy
@@ -114,6 +115,9 @@ struct Requirements {
   /// Bit i: input i is read by pack() alone, so the device need not hold it.
   uint32_t replaced_inputs = 0;
   std::optional<InPlace> in_place;
+  /// The kernel leaves an input alone whose address is where its bytes belong in output 0: inputs in order,
+  /// one after the other, all dense.
+  bool joins_in_place = false;
   /// Further pairs under the same rule (e.g. an optimizer step's moments), in static memory or owned by the
   /// kernel.
   std::span<const InPlace> more_in_place;

@@ -19,6 +19,7 @@ DeviceInfo describe_device() {
   info.driver = text("oneDNN ", onednn::version());
   info.type = DeviceType::Cpu;
   info.memory_bytes = host_memory_bytes();
+  info.cache_bytes = cache_bytes();
   info.host_memory = true;
   info.threads = default_threads();
   info.features = cpu_features();

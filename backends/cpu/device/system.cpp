@@ -118,6 +118,22 @@ int allowed_cpus() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+uint64_t cache_bytes() {
+  const std::vector<int> cpus = affinity();
+  uint64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder =
+        text("/sys/devices/system/cpu/cpu", cpus.empty() ? 0 : cpus.front(), "/cache/index", index, "/");
+    const std::string size = first_line(folder + "size");  // "32768K"
+    char* unit = nullptr;
+    uint64_t bytes = std::strtoull(size.c_str(), &unit, 10);
+    if (*unit == 'K') bytes <<= 10;
+    if (*unit == 'M') bytes <<= 20;
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
 int default_threads() {
   std::set<std::pair<std::string, std::string>> cores;
   for (const int cpu : affinity()) {

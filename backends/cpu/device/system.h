@@ -16,6 +16,8 @@ std::string cpu_name();
 int default_threads();
 /// CPUs of the affinity mask: the most threads that can run at once.
 int allowed_cpus();
+/// Of the largest cache that a CPU of the mask reaches; 0: unknown.
+uint64_t cache_bytes();
 /// "avx2", "avx512f", "avx512_bf16", ...: those that kernels care about.
 std::vector<std::string> cpu_features();
 

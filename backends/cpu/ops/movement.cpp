@@ -71,10 +71,16 @@ Result<KernelPtr> create_concat(CpuDevice& device, const NodeView& node, Produce
     parts[i].to_byte = at * to[static_cast<size_t>(axis)] * size;
     at += shape[axis];
   }
-  return make_kernel([parts = std::move(parts)](const Call& call) noexcept {
-    for (size_t i = 0; i < parts.size(); ++i)
-      parts[i].copy.run(call.in<std::byte>(i), call.out<std::byte>() + parts[i].to_byte);
-  });
+  Requirements requirements;
+  requirements.joins_in_place = result.shape.elements(0, axis) == 1;
+  return make_kernel(
+      [parts = std::move(parts)](const Call& call) noexcept {
+        for (size_t i = 0; i < parts.size(); ++i) {
+          std::byte* place = call.out<std::byte>() + parts[i].to_byte;
+          if (call.in<std::byte>(i) != place) parts[i].copy.run(call.in<std::byte>(i), place);
+        }
+      },
+      requirements);
 }
 
 Status supports_known(const NodeView& node, size_t first, size_t last, const char* what) {

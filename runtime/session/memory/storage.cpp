@@ -18,6 +18,7 @@ class Assigner {
     update_states_in_place();
     make_storages();
     pin_outputs();
+    place_parts();
     share_in_place();
     add_scratch();
     plan();
@@ -38,6 +39,8 @@ class Assigner {
   void update_states_in_place();
   void make_storages();
   void pin_outputs();
+  bool can_place(Ref part, Ref joined) const;
+  void place_parts();
   void share_in_place();
   void add_scratch();
   void plan();
@@ -61,6 +64,7 @@ class Assigner {
   std::vector<uint32_t> parent_;
   std::vector<std::pair<Ref, uint32_t>> state_roots_;  ///< values that are written to a state's memory
   std::vector<uint8_t> is_taken_;                      ///< by value: an output, or one of these
+  std::vector<uint8_t> is_part_;                       ///< by value: written to its place in a joined value
   std::vector<uint32_t> last_readers_;                 ///< by state: the last step that reads it
 };
 
@@ -171,12 +175,57 @@ void Assigner::pin_outputs() {
   }
 }
 
+/// Whether the step that writes `part` may write it to its place in `joined`.
+bool Assigner::can_place(Ref part, Ref joined) const {
+  const PlanValue& from = p_.values[part];
+  const PlanValue& to = p_.values[joined];
+  if (from.source != ValueSource::Step || from.layout != kDense || is_taken_[part] || is_part_[part])
+    return false;
+  const Step& writer = p_.steps[from.index];
+  if (writer.kind != StepKind::Kernel && writer.kind != StepKind::Reorder) return false;
+  if (writer.device != to.device || from.space != to.space || from.storage == to.storage) return false;
+  return p_.storages[from.storage].pin == Pin::None;
+}
+
+/// The values that a step joins are written there at once. The last steps first: what they join may have been
+/// joined itself.
+void Assigner::place_parts() {
+  is_part_.resize(p_.values.size());
+  for (uint32_t i = static_cast<uint32_t>(p_.steps.size()); i-- > 0;) {
+    const Step& step = p_.steps[i];
+    if (!step.needs.joins_in_place) continue;
+    const Ref joined = step.outputs[0];
+    const uint32_t to = p_.values[joined].storage;
+    Storage& target = p_.storages[to];
+    if (target.pin != Pin::None && target.pin != Pin::Output) continue;
+    size_t offset = p_.values[joined].offset;
+    for (const Ref input : step.inputs) {
+      const Ref part = root_of(p_, input);
+      const size_t at = offset;
+      offset += p_.values[input].bytes;
+      if (at % devices_.alignment() != 0 || p_.values[input].bytes != p_.values[part].bytes) continue;
+      if (offset_of(p_, input) != 0 || !can_place(part, joined)) continue;
+      Storage& own = p_.storages[p_.values[part].storage];
+      target.first = std::min(target.first, own.first);
+      target.last = std::max(target.last, own.last);
+      own.bytes = 0;
+      p_.values[part].storage = to;
+      p_.values[part].offset = at;
+      is_part_[part] = true;
+    }
+  }
+}
+
 void Assigner::share_in_place() {
   for (uint32_t i = 0; i < p_.steps.size(); ++i) {
     Step& step = p_.steps[i];
     for_pairs(step, [&](const InPlace& pair) {
       if (pair.output >= step.outputs.size() || pair.input >= step.inputs.size()) return;
       if (!bound(step, pair.input)) return;
+      // A value that is a part of a storage cannot stand for all of it.
+      if (is_part_[root_of(p_, step.inputs[pair.input])] ||
+          is_part_[root_of(p_, step.outputs[pair.output])] || offset_of(p_, step.inputs[pair.input]) != 0)
+        return;
       const uint32_t from = storage_of(step.inputs[pair.input]), to = storage_of(step.outputs[pair.output]);
       if (from == kNone || to == kNone || from == to) return;
       Storage& input = p_.storages[from];

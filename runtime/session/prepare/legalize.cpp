@@ -10,6 +10,7 @@
 #include "runtime/session/prepare/float_types.h"
 #include "runtime/session/prepare/insert_copies.h"
 #include "runtime/session/prepare/shapes.h"
+#include "runtime/session/prepare/slice_batch.h"
 
 namespace librt {
 namespace {
@@ -519,6 +520,7 @@ Result<std::unique_ptr<Program>> Legalizer::run() {
   if (request_.costs_only) return std::move(program_);
   RT_TRY(check_precision());
   RT_TRY(check_fallbacks());
+  RT_TRY(slice_batch(request_, p_));
   RT_TRY(insert_copies(request_, p_));
   return std::move(program_);
 }

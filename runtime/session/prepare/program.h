@@ -26,7 +26,7 @@ enum class ValueSource : uint8_t {
   Constant,  ///< host bytes, from the file or computed while planning
   State,     ///< index: of the model's states
   Step,      ///< index: of the step that writes it
-  Alias,     ///< index: the value whose bytes it shares under another shape
+  Alias,     ///< index: the value whose bytes, or a part of them, it shares under another shape
 };
 
 struct PlanValue {
@@ -41,6 +41,7 @@ struct PlanValue {
   const std::byte* host = nullptr;  ///< Constant: the bytes
   bool stable = false;              ///< Constant: the bytes live as long as the session
   uint32_t storage = kNone;
+  size_t offset = 0;  ///< where it begins: Alias: in the value that it shares, Step: in its storage
 };
 
 enum class StepKind : uint8_t { Kernel, Reorder, Copy, Transfer };
@@ -90,6 +91,7 @@ struct Program {
   std::vector<size_t> arena_bytes;  ///< for each space: the planned peak
   std::vector<size_t> naive_bytes;
   std::array<std::unique_ptr<Node>, kDTypeCount> casts;  ///< nodes of float conversion steps, by type
+  std::vector<std::unique_ptr<Node>> joins;              ///< nodes that no graph has (slice_batch.h)
   std::vector<AlignedBytes> computed;                    ///< bytes of constants owned by this program
   size_t folded_nodes = 0;                               ///< nodes evaluated while planning
   size_t dead_nodes = 0;
@@ -101,6 +103,16 @@ struct Program {
 inline Ref root_of(const Program& program, Ref value) noexcept {
   while (program.values[value].source == ValueSource::Alias) value = program.values[value].index;
   return value;
+}
+
+/// Where the value begins in the storage of its root.
+inline size_t offset_of(const Program& program, Ref value) noexcept {
+  size_t offset = program.values[value].offset;
+  while (program.values[value].source == ValueSource::Alias) {
+    value = program.values[value].index;
+    offset += program.values[value].offset;
+  }
+  return offset;
 }
 
 /// Bit i: the kernel's factory read input i's value, so it is not bound when the kernel is recorded.

@@ -65,12 +65,13 @@ MemoryLocation Plan::arena_location(const PlanContext& context, const Storage& s
 Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const {
   const PlanValue& value = program_->values[id];
   const PlanValue& root = program_->values[root_of(*program_, id)];
+  const size_t offset = offset_of(*program_, id);
   MemoryLocation location;
   if (value.bytes == 0) {
     location = {context.arenas[context.devices.entry(device).space].get(), 0};
   } else if (const External external = external_of(context, root_of(*program_, id));
              external.block != nullptr) {
-    if (external.bytes < value.bytes)
+    if (external.bytes < offset + value.bytes)
       return invalid_argument("'", value.name, "': ", value.info, " takes ", value.bytes,
                               " bytes, the bound memory has ", external.bytes);
     location = {external.block, external.offset};
@@ -85,13 +86,13 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
       case Storage::Pin::State:
         location = {context.states.block(), context.states.offset(storage.index)};
         break;
-      case Storage::Pin::Input: return BufferRef{slots.slot(false, storage.index), 0, value.bytes};
-      case Storage::Pin::Output: return BufferRef{slots.slot(true, storage.index), 0, value.bytes};
+      case Storage::Pin::Input: return BufferRef{slots.slot(false, storage.index), offset, value.bytes};
+      case Storage::Pin::Output: return BufferRef{slots.slot(true, storage.index), offset, value.bytes};
     }
   }
   if (location.block == nullptr) return internal_error("value '", value.name, "' has no memory");
   RT_ASSIGN(const uint32_t slot, slots.slot(*location.block));
-  return BufferRef{slot, location.offset, value.bytes};
+  return BufferRef{slot, location.offset + offset, value.bytes};
 }
 
 bool Plan::records_anew(const PlanContext& context, uint32_t device) noexcept {

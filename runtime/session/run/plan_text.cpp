@@ -107,13 +107,16 @@ std::string location_text(const Program& program, const DeviceSet& devices, Ref 
   if (root.bytes == 0) return "empty";
   if (root.source == ValueSource::Constant) return "constant";
   const Storage& storage = program.storages[root.storage];
+  const size_t offset = offset_of(program, value);
+  const std::string part = offset == 0 ? "" : text("+", offset);
   switch (storage.pin) {
-    case Storage::Pin::Input: return text("input ", storage.index);
-    case Storage::Pin::Output: return text("output ", storage.index);
-    case Storage::Pin::State: return text("state ", storage.index);
+    case Storage::Pin::Input: return text("input ", storage.index, part);
+    case Storage::Pin::Output: return text("output ", storage.index, part);
+    case Storage::Pin::State: return text("state ", storage.index, part);
     case Storage::Pin::None: break;
   }
-  return text(devices.space_count() > 1 ? text("arena", storage.space, "+") : "arena+", storage.offset);
+  return text(devices.space_count() > 1 ? text("arena", storage.space, "+") : "arena+",
+              storage.offset + offset);
 }
 
 std::string Session::plan_text() const {
