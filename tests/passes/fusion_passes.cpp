@@ -42,6 +42,52 @@ TEST(BatchNormFolding, LeavesSharedValuesAndWeights) {
   EXPECT_EQ(count(net.graph, OpKind::Mul), 1u);
 }
 
+/// Where(Equal(i[batch,5,1], 0..6), 1, 0) times weights, with indices of -2 to 9.
+ValueId one_hot_times(Net& net, ValueId index, ValueId weights) {
+  Builder& b = net.b;
+  const std::array<int64_t, 3> outer{-1, 5, 1};
+  const std::array<int64_t, 7> range{0, 1, 2, 3, 4, 5, 6};
+  const ValueId hot = b.emit(op::EqualAttributes{}, {b.reshape(index, b.ints(outer)), b.ints(range)});
+  const ValueId vectors =
+      b.emit(op::WhereAttributes{}, {hot, b.scalar(1, DType::F32), b.scalar(0, DType::F32)});
+  return b.emit(op::MatMulAttributes{}, {vectors, weights});
+}
+
+TEST(OneHot, VectorsTimesWeightsAreRows) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 5}});
+  const ValueId index =
+      b.cast(b.add(b.mul(x, b.scalar(3, DType::F32)), b.scalar(3.5, DType::F32)), DType::I64);
+  const ValueId product = one_hot_times(net, index, random_constant(b, {7, 4}, 1));
+  net.output(b.emit(op::TanhAttributes{}, {b.sub(random_constant(b, {4}, 2), product)}));
+  transform(net.graph, {"one_hot", "fold", "dead_code"});
+  EXPECT_EQ(count(net.graph, OpKind::MatMul), 0u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::Gather), 1u);
+  EXPECT_EQ(count(net.graph, OpKind::Tanh), 0u);  // of the table, once
+}
+
+TEST(OneHot, LeavesInfiniteWeightsOtherRangesAndSharedRows) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 5}});
+  const ValueId index = b.cast(x, DType::I64);
+  std::vector<float> infinite(7 * 4, 1.0f);
+  infinite[5] = std::numeric_limits<float>::infinity();
+  net.output(
+      one_hot_times(net, index, b.constant({DType::F32, {7, 4}}, Blob::copy_of(infinite.data(), 7 * 4 * 4))),
+      "infinite");
+  net.output(one_hot_times(net, index, b.reshape(b.mul(x, x), b.ints(std::array<int64_t, 2>{7, -1}))),
+             "varying");
+  const ValueId rows = b.emit(op::GatherAttributes{}, {random_constant(b, {9, 4}, 3), index});
+  net.output(b.add(b.emit(op::ReluAttributes{}, {rows}), rows), "shared");
+  Graph& graph = net.graph;
+  ASSERT_TRUE(run_pass("one_hot", graph, {}).ok());
+  ASSERT_TRUE(verify(graph).ok());
+  EXPECT_EQ(count(graph, OpKind::MatMul), 2u) << print(graph);
+  EXPECT_EQ(count(graph, OpKind::Relu), 1u);
+}
+
 TEST(Recognize, Activations) {
   Net net;
   Builder& b = net.b;

@@ -34,6 +34,7 @@ constexpr Pass kPasses[] = {
     {"fold", "widen small constants", fold_known},
     {"common_subexpr", "eliminate common subexpressions", common_subexpr},
     {"recognize", "recognize decomposed Silu, HardSwish, Gelu and LayerNorm", recognize},
+    {"one_hot", "look up rows of weights for one-hot vectors, and of functions of constants", one_hot},
     {"attention", "recognize decomposed scaled dot-product attention", attention},
     {"rotary", "recognize decomposed rotary position embeddings", rotary},
     {"fuse", "fuse additions and activations into the epilogues of MatMul and Conv", fuse},

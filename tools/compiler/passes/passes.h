@@ -17,6 +17,7 @@ Status precision(Graph& graph, const PassContext& context);
 Status batch_norm(Graph& graph, const PassContext& context);
 Status layout(Graph& graph, const PassContext& context);
 Status recognize(Graph& graph, const PassContext& context);
+Status one_hot(Graph& graph, const PassContext& context);
 Status attention(Graph& graph, const PassContext& context);
 Status rotary(Graph& graph, const PassContext& context);
 Status fuse(Graph& graph, const PassContext& context);

@@ -7,7 +7,7 @@
 namespace librt::compiler {
 namespace {
 
-constexpr int64_t kWeightLevels = 254, kValueLevels = 255;
+constexpr int64_t kWeightSteps = 254, kValueSteps = 255;
 
 bool is_fake(const Node& node) {
   return node.kind() == OpKind::FakeQuantize;
@@ -22,7 +22,7 @@ class Inserter : public NodeWriter {
   ValueId through_range(ValueId value, const Range& range, const std::string& name) {
     const ValueId low = bound(name + ".range_low", std::min(range.low, 0.0f));
     const ValueId high = bound(name + ".range_high", std::max(range.high, 0.0f));
-    return fake(value, low, high, kValueLevels, name + "/fake_quantized");
+    return fake(value, low, high, kValueSteps, name + "/fake_quantized");
   }
 
   /// FakeQuantize of the weight to -127..127, by the largest magnitude of each channel.
@@ -40,7 +40,7 @@ class Inserter : public NodeWriter {
         node(op::AbsAttributes{}, {weight}, name + "/weight_magnitude", DType::F32, dims);
     const ValueId high = node(largest, {magnitude}, name + "/weight_high", DType::F32, ones);
     const ValueId low = node(op::NegAttributes{}, {high}, name + "/weight_low", DType::F32, ones);
-    return fake(weight, low, high, kWeightLevels, name + "/weight_fake_quantized");
+    return fake(weight, low, high, kWeightSteps, name + "/weight_fake_quantized");
   }
 
  private:
