@@ -36,7 +36,8 @@ add_custom_command(
   DEPENDS "${schema}/ops.fbs" "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake" VERBATIM)
 
 rt_sources(abi_headers "${PROJECT_SOURCE_DIR}/runtime/core/*.h" "${PROJECT_SOURCE_DIR}/runtime/graph/*.h"
-  "${PROJECT_SOURCE_DIR}/runtime/backend/*.h" "${PROJECT_SOURCE_DIR}/runtime/include/rt/hooks.h" "${schema}/*.fbs")
+  "${PROJECT_SOURCE_DIR}/runtime/backend/*.h" "${PROJECT_SOURCE_DIR}/runtime/include/rt/hooks.h"
+  "${PROJECT_SOURCE_DIR}/runtime/include/rt/custom.h" "${schema}/*.fbs")
 list(FILTER abi_headers EXCLUDE REGEX "/frozen/")
 string(REPLACE ";" "|" abi_list "${abi_headers}")
 add_custom_command(

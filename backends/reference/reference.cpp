@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/backend/custom_call.h"
 #include "runtime/backend/kernel_table.h"
 #include "runtime/core/exception.h"
 #include "runtime/ops/evaluate.h"
@@ -110,7 +111,9 @@ class ReferenceCommands final : public CommandList {
 
 class ReferenceKernel final : public Kernel {
  public:
-  explicit ReferenceKernel(const NodeView& view) : node_(view.node) {
+  ReferenceKernel(const Device& device, const NodeView& view) : node_(view.node) {
+    if (view.kind() == OpKind::Custom)
+      custom_ = std::make_unique<CustomCall>(find_custom(device, view)->functions, view);
     const ops::Page* page = ops::page_of(view.kind());
     for (size_t i = 0; i < view.input_count(); ++i) {
       const Operand& operand = view.inputs[i];
@@ -156,6 +159,7 @@ class ReferenceKernel final : public Kernel {
         results.push_back({unwanted.back().data(), outputs_[i]});
       }
     }
+    if (custom_ != nullptr) return run_custom(values, results);
     return ops::evaluate_node({.node = node_, .inputs = operands, .outputs = outputs_}, values, results);
   }
 
@@ -165,7 +169,16 @@ class ReferenceKernel final : public Kernel {
     TensorInfo info;
     Blob value;
   };
+  Status run_custom(std::span<const ConstTensorView> values, std::span<const TensorView> results) const {
+    std::vector<const std::byte*> from;
+    std::vector<std::byte*> to;
+    for (const ConstTensorView& value : values) from.push_back(static_cast<const std::byte*>(value.data));
+    for (const TensorView& result : results) to.push_back(static_cast<std::byte*>(result.data));
+    return custom_->run_on_host(from, to);
+  }
+
   Node node_;
+  std::unique_ptr<CustomCall> custom_;  ///< an operator of the application, which has no page with a value
   std::vector<Input> inputs_;
   std::vector<TensorInfo> outputs_;
 };
@@ -196,14 +209,15 @@ Status ReferenceCommands::submit() noexcept {
   }
 }
 
-Status supports(const Device&, const NodeView& view) noexcept {
+Status supports(const Device& device, const NodeView& view) noexcept {
+  if (view.kind() == OpKind::Custom) return supports_custom(device, view, &rt_custom_operator::run, "run");
   if (ops::can_evaluate(view.node)) return {};
   return unsupported("the page of ", name_of(view.kind()), " has no reference value");
 }
 
-Result<KernelPtr> create(Device&, const NodeView& view, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& view, std::span<const LayoutId>) noexcept {
   try {
-    return KernelPtr(std::make_unique<ReferenceKernel>(view));
+    return KernelPtr(std::make_unique<ReferenceKernel>(device, view));
   } catch (...) {
     return caught_exception("the reference backend");
   }

@@ -37,6 +37,25 @@ Status check_hooks(const rt_session_options& c, const rt_allocator& allocator, c
   return {};
 }
 
+Status take_custom(const rt_session_options& c, librt::CustomOperators& all) {
+  const auto* at = reinterpret_cast<const char*>(c.custom_operators);
+  if (at == nullptr && c.custom_operator_count > 0)
+    return librt::invalid_argument("custom_operators: the pointer is null");
+  for (size_t i = 0; i < c.custom_operator_count; ++i, at += librt::api::struct_size(at)) {
+    rt_custom_operator one;
+    RT_TRY(librt::api::take_in(reinterpret_cast<const rt_custom_operator*>(at), one, "rt_custom_operator"));
+    if (one.name == nullptr || (one.run == nullptr && one.run_cuda == nullptr))
+      return librt::invalid_argument("rt_custom_operator ", i,
+                                     ": expected a name, and run or run_cuda; one of them is null");
+    for (const librt::CustomOperator& other : all)
+      if (other.name == one.name && other.domain == string(one.domain))
+        return librt::invalid_argument("custom_operators: '", other.name, "' of '", other.domain,
+                                       "' is there twice");
+    all.push_back({string(one.domain), one.name, one});
+  }
+  return {};
+}
+
 Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
               rt_session& made) {
   if (model == nullptr) return librt::invalid_argument("the model is null");
@@ -74,6 +93,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .cpus = {c.cpus, c.cpus + c.cpu_count},
                                 .priority = c.priority,
                                 .mapped = model->mapped};
+  RT_TRY(take_custom(c, options.custom_operators));
   const bool states = c.share_states_with != nullptr;
   if (states && c.share_device_with != nullptr)
     return librt::invalid_argument(

@@ -16,6 +16,7 @@ constexpr FieldType type_of() {
   if constexpr (std::is_same_v<T, double>) return FieldType::F64;
   if constexpr (std::is_same_v<T, std::vector<int64_t>>) return FieldType::I64List;
   if constexpr (std::is_same_v<T, std::vector<float>>) return FieldType::F32List;
+  if constexpr (std::is_same_v<T, std::string>) return FieldType::Text;
   if constexpr (std::is_same_v<T, std::unique_ptr<op::EpilogueAttributes>>) return FieldType::Epilogue;
   if constexpr (std::is_same_v<T, std::vector<op::RecurrentActivation>>) return FieldType::ActivationList;
   if constexpr (sizeof(T) == 1) return FieldType::U8;
@@ -107,6 +108,9 @@ void append_value(std::string& out, const AttributeField& field, const void* x, 
     case FieldType::F32List: return append_list(out, field, field.of<std::vector<float>>(x));
     case FieldType::ActivationList:
       return append_list(out, field, field.of<std::vector<op::RecurrentActivation>>(x));
+    case FieldType::Text:
+      if (const std::string& words = field.of<std::string>(x); !words.empty()) append(out, "'", words, "'");
+      return;
     case FieldType::Epilogue:
       if (const auto& epilogue = field.of<std::unique_ptr<op::EpilogueAttributes>>(x)) {
         const op::EpilogueAttributes none;
@@ -140,6 +144,7 @@ void with_type(FieldType type, Visit&& visit) {
     case FieldType::I64List: return visit.template operator()<std::vector<int64_t>>();
     case FieldType::F32List: return visit.template operator()<std::vector<float>>();
     case FieldType::ActivationList: return visit.template operator()<std::vector<op::RecurrentActivation>>();
+    case FieldType::Text: return visit.template operator()<std::string>();
     case FieldType::Epilogue: return visit.template operator()<std::unique_ptr<op::EpilogueAttributes>>();
   }
 }

@@ -15,7 +15,7 @@
 
 namespace librt {
 
-enum class FieldType : uint8_t { Bool, U8, I64, F32, F64, I64List, F32List, ActivationList, Epilogue };
+enum class FieldType : uint8_t { Bool, U8, I64, F32, F64, I64List, F32List, ActivationList, Text, Epilogue };
 
 struct AttributeField {
   const char* name;  ///< "strides"

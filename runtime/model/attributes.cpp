@@ -34,6 +34,9 @@ bool verify_field(Verifier& verifier, const Table& table, FieldType type, voffse
     case FieldType::I64List: return list(int64_t{});
     case FieldType::F32List: return list(float{});
     case FieldType::ActivationList: return list(uint8_t{});
+    case FieldType::Text:
+      return table.VerifyOffset(verifier, slot) &&
+             verifier.VerifyString(table.GetPointer<const flatbuffers::String*>(slot));
     case FieldType::Epilogue:
       return table.VerifyOffset(verifier, slot) &&
              verify(verifier, table.GetPointer<const Table*>(slot), kEpilogueFields);
@@ -85,6 +88,13 @@ Status read_field(const Table& table, const AttributeField& field, voffset_t slo
       RT_TRY(read_list(table, slot, list));
       for (const op::RecurrentActivation activation : list)
         RT_TRY(check_enum(static_cast<uint8_t>(activation), field));
+      return {};
+    }
+    case FieldType::Text: {
+      const auto& words = *table.GetPointer<const flatbuffers::String*>(slot);
+      if (words.size() > kMaxAttributeBytes)
+        return invalid_model(words.size(), " bytes, at most ", kMaxAttributeBytes);
+      field.of<std::string>(x).assign(words.c_str(), words.size());
       return {};
     }
     case FieldType::Epilogue: {

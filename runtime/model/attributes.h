@@ -14,8 +14,10 @@ namespace librt {
 
 /// Attribute lists (strides, axes, permutations) are short.
 inline constexpr size_t kMaxAttributeLength = 256;
+inline constexpr size_t kMaxAttributeBytes = 4096;  ///< of a text
 
-/// Rejects fields and enum values that this build does not know, and lists that are misaligned or too long.
+/// Rejects fields and enum values that this build does not know, and lists and texts that are misaligned or
+/// too long.
 Result<OpAttributes> read_attributes(const flatbuffers::Table& table, OpKind kind);
 
 }  // namespace librt

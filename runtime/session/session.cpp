@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/backend/custom_operators.h"
 #include "runtime/core/cache_folder.h"
 #include "runtime/core/convert_floats.h"
 #include "runtime/session/device/rank_handshake.h"
@@ -67,6 +68,8 @@ Status check_same_device(const SessionOptions& options, const DeviceSet& devices
       options.priority != 0)
     return invalid_argument(
         name, ": allocator, parallel, cpus and priority are the other session's; leave them out");
+  if (!options.custom_operators.empty())
+    return invalid_argument(name, ": custom_operators are the other session's; leave them out");
   if (options.cuda_stream != nullptr)
     return invalid_argument("cuda_stream: ", name,
                             " gives the session the stream of the other; leave it NULL");
@@ -100,7 +103,8 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .allocator = options.allocator,
                                .parallel = options.parallel,
                                .cpus = options.cpus,
-                               .priority = options.priority};
+                               .priority = options.priority,
+                               .custom_operators = options.custom_operators};
   RT_ASSIGN(const DeviceChoice choice,
             choose_device(*graph, model->states, {options.backend, options.prefer, options.precision},
                           device_options));
@@ -134,6 +138,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   if (model->checks != nullptr) RT_TRY(model->checks->verify_size());
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
+  RT_TRY(check_custom(*session->graph_, devices->options().custom_operators));
   Workspace& shared = session->shared_;
   shared.devices = devices;
   if (share != nullptr) {

@@ -80,6 +80,16 @@ void change_field(const AttributeField& field, void* attributes, Random& random)
       change(field.of<std::vector<op::RecurrentActivation>>(attributes), random,
              static_cast<op::RecurrentActivation>(random.below(field.enum_names().size())));
       break;
+    case FieldType::Text: {
+      constexpr std::string_view kWords[] = {"",      "x",    "axis:i1", "axis:i2 b:f1",           "a:s1",
+                                             "a:i-1", "a:x1", "a:i1 a:", "a:i99999999999999999999"};
+      auto& words = field.of<std::string>(attributes);
+      if (words.empty() || random.one_in(2))
+        words = random.pick(kWords);
+      else
+        random.pick(words) = static_cast<char>(random.below(256));
+      break;
+    }
     case FieldType::Epilogue: {
       auto& epilogue = field.of<std::unique_ptr<op::EpilogueAttributes>>(attributes);
       if (epilogue == nullptr) epilogue = std::make_unique<op::EpilogueAttributes>();

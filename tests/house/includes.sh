@@ -20,7 +20,7 @@ check() {
   done < <(grep -rnE '^#include "(runtime|backends|tools|tests|schema|rt|kernels|shaders)/' "$room" --include='*.h' --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' || true)
 }
 
-core='^runtime/core/|^runtime/include/rt/(dtype|hooks)\.h'
+core='^runtime/core/|^runtime/include/rt/(custom|dtype|hooks)\.h'
 operators='^runtime/graph/op\.h|^schema/ops_(attributes|generated)|^schema/op_(list|fields)'
 geometry="$core|$operators|^runtime/geometry/|^runtime/graph/node_view\.h"
 graph="$core|$operators|^runtime/graph/"
@@ -37,7 +37,7 @@ check runtime/session/device "$backend|$communicator|^runtime/model/|^runtime/se
 check runtime/session/memory "$backend|^runtime/session/(device|memory)/|^runtime/session/prepare/program\.h"
 check runtime/session/prepare "$backend|^runtime/ops/|^runtime/session/(device|memory|prepare)/"
 check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/(dlpack|rt|status)\.h"
-check runtime/include '^rt/(compiler|dlpack|memory|rt|status)\.h'
+check runtime/include '^rt/(compiler|custom|dlpack|memory|rt|status)\.h'
 check backends/common "$core|$communicator|^backends/common/"
 for name in cpu vulkan; do
   check backends/$name "$backend|$communicator|^backends/common/|^backends/$name/"
@@ -48,7 +48,7 @@ check kernels '^kernels/|^runtime/core/function'
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/memory/planner|^schema/|^tools/compiler/"
 check tools/compiler/shape "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
 check tools/compiler/edit "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
-check tools/onnx "$graph|^runtime/geometry/function\.h|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
+check tools/onnx "$graph|^runtime/geometry/(custom|function)\.h|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
 check tools/cli '^runtime/core/(cache_file|cache_folder|environment|hash)\.h|^tools/cli/'
 check tools/data "$core|^tools/data/"
 check tools/shaders '^tools/shaders/'

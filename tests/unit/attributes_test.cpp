@@ -21,6 +21,7 @@ void change(const AttributeField& field, void* x, int seed) {
     case FieldType::ActivationList:
       field.of<std::vector<op::RecurrentActivation>>(x) = {op::RecurrentActivation::MAX};
       break;
+    case FieldType::Text: field.of<std::string>(x) = "words of " + std::to_string(seed); break;
     case FieldType::Epilogue: {
       auto& epilogue = field.of<std::unique_ptr<op::EpilogueAttributes>>(x);
       epilogue = std::make_unique<op::EpilogueAttributes>();

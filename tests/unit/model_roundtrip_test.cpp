@@ -116,6 +116,7 @@ TEST(ModelRoundTrip, EveryOperatorKeepsItsAttributes) {
     node.inputs.assign(page->inputs.least, x);
     for (int i = 0; i < page->outputs.least; ++i)
       node.outputs.push_back(graph.add_value({.name = text("v", graph.values.size()), .dims = {n}}));
+    if (node.kind() == OpKind::Custom) node.inputs = {x};  // whose results are checked when x is known
     if (page->composite) {
       Graph& body = node.bodies.emplace_back();
       for (size_t i = 0; i < node.inputs.size(); ++i)

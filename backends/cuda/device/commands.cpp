@@ -164,7 +164,10 @@ Status CudaCommands::run_steps(size_t first, size_t last, bool validate, cudaStr
     }
     cudaError_t error = run_task(*step.task, stream);
     if (error == cudaSuccess && validate) error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess) RT_TRY(device_.ranks_status());
+    if (error != cudaSuccess) {
+      RT_TRY(step.task->failure());
+      RT_TRY(device_.ranks_status());
+    }
     RT_CUDA_TRY(error, "step ", i, " (span ", step.span, ") on '", device_.info().name, "'");
   }
   return {};

@@ -20,6 +20,8 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual cudaError_t run(cudaStream_t stream) noexcept = 0;
+  /// After run() has failed: why, where that is not an error of CUDA.
+  virtual Status failure() const { return {}; }
 };
 
 /// How a task runs after its first run.

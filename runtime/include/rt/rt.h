@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "communicator.h"
+#include "custom.h"
 #include "dtype.h"
 #include "hooks.h"
 
@@ -364,13 +365,17 @@ typedef struct rt_session_options {
   /** Nice value, -20 to 19, that librt's own threads of this session have; less than the process's takes a
    * privilege, and is RT_DEVICE without it. 0: that of the thread that creates the session. */
   int32_t priority;
+  /** Kernels for operators of the application that the model contains. Copied, with their names; each `user`
+   * must outlive the session. */
+  const rt_custom_operator* custom_operators;
+  size_t custom_operator_count; /**< number of custom_operators */
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT                                                                            \
   {                                                                                                        \
     sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        NULL, 0, NULL, NULL, NULL, NULL, RT_LOG_WARNING, NULL, NULL, NULL, NULL, NULL, 0, 0                \
+        NULL, 0, NULL, NULL, NULL, NULL, RT_LOG_WARNING, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0       \
   }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the

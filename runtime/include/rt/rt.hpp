@@ -490,6 +490,8 @@ struct SessionOptions {
   const rt_parallel* parallel = nullptr;       ///< the application's threads; copied in the same way
   std::vector<int32_t> cpus = {};              ///< where librt's own threads may run; empty: anywhere
   int priority = 0;                            ///< nice value of librt's own threads
+  std::span<const rt_custom_operator> custom_operators =
+      {};  ///< see custom.hpp; each user outlives the session
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -705,6 +707,8 @@ class Session {
     c.cpus = options.cpus.data();
     c.cpu_count = options.cpus.size();
     c.priority = options.priority;
+    c.custom_operators = options.custom_operators.data();
+    c.custom_operator_count = options.custom_operators.size();
     return c;
   }
 

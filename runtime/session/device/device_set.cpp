@@ -37,6 +37,7 @@ Status DeviceSet::add(DevicePtr device) {
     entry.space = 1;
   }
   alignment_ = std::max(alignment_, info.alignment);
+  device->custom_operators = &options_.custom_operators;
   entry.device = std::move(device);
   entries_.push_back(std::move(entry));
   return {};

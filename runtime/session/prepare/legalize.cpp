@@ -256,7 +256,8 @@ Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::strin
 
 /// The float type of the node's data; nullopt if none of it is float, or an attribute gives the type.
 std::optional<DType> float_type_of(const NodeView& view) {
-  if (view.kind() == OpKind::Cast || view.kind() == OpKind::DequantizeLinear) return std::nullopt;
+  if (view.kind() == OpKind::Cast || view.kind() == OpKind::DequantizeLinear || view.kind() == OpKind::Custom)
+    return std::nullopt;
   for (const Operand& operand : view.inputs)
     if (operand.present && is_exchangeable(operand.info.dtype)) return operand.info.dtype;
   return std::nullopt;
