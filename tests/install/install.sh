@@ -121,6 +121,13 @@ if [ -x "$work/prefix/bin/rtconvert" ]; then
   expect 0 'the resumed losses are the same' finetune "$work/mlp.rt" "$work/mlp.ckpt"
   "$work/prefix/bin/rtconvert" zoo:lenet5 -o "$work/lenet5.onnx" >"$work/lenet5.log" 2>&1 || fail "rtconvert: $(cat "$work/lenet5.log")"
   ldd "$work/prefix/bin/rtconvert" | grep -q "librt_compiler.so.0 => $work/prefix/" || fail "rtconvert does not load the installed librt_compiler.so.0"
+  ! "$work/prefix/bin/rtconvert" "$root/examples/custom.onnx" -o "$work/custom.rt" >"$work/custom.log" 2>&1 || fail "custom.onnx without --custom-domain"
+  grep -q -- '--custom-domain' "$work/custom.log" || fail "an unknown operator: $(cat "$work/custom.log")"
+  "$work/prefix/bin/rtconvert" "$root/examples/custom.onnx" -o "$work/custom.rt" --custom-domain com.example >"$work/custom.log" 2>&1 ||
+    fail "rtconvert: $(cat "$work/custom.log")"
+  expect 0 'on cpu: as expected, with a kernel of the application' custom "$work/custom.rt" cpu
+  ! "$work/prefix/bin/rtrun" "$work/custom.rt" --random-input --backend cpu >"$work/custom.log" 2>&1 || fail "rtrun has no kernel of Softcap"
+  grep -q "operator 'Softcap' of the domain 'com.example'" "$work/custom.log" || fail "rtrun: $(cat "$work/custom.log")"
   expect 0 '5 of them in 8 bits' convert "$work/lenet5.onnx" cpu
   grep -q '^ran on cpu: 10 values' "$work/output.txt" || fail "convert: $(cat "$work/output.txt")"
   expect 2 'cannot be opened' convert missing.onnx

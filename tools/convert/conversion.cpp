@@ -24,6 +24,8 @@ Result<ModelGraph> load_onnx(const Options& options, onnx::ImportReport& report)
   import.untie = options.changes_weights();
   import.tie = options.tie;
   import.external_folder = options.external_folder;
+  import.custom_domains = options.custom_domains;
+  import.custom_outputs = options.custom_outputs;
   import.progress = options.progress;
   tools::Safetensors weights;
   if (!options.weights.empty()) {

@@ -61,6 +61,9 @@ bool trains(const Options& o) {
 bool infers(const Options& o) {
   return !o.train;
 }
+bool keeps_custom(const Options& o) {
+  return o.keeps_custom();
+}
 bool always(const Options&) {
   return true;
 }
@@ -109,6 +112,12 @@ constexpr Rule kCompiling[] = {
      [](const Options& o) { return o.precision != "fp32" && !o.train; },
      "is for a --precision other than fp32, without --train"},
     {"--open-batch", [](const Options& o) { return o.open_batch; }, from_onnx, "is for ONNX models"},
+    {"--custom-domain", keeps_custom, from_onnx, "is for ONNX models"},
+    {"--custom-domain", keeps_custom,
+     [](const Options& o) {
+       return !o.verify && !o.keep_accuracy && !calibrates(o) && o.accuracy != "always";
+     },
+     "keeps operators that only the application computes: nothing can be verified, measured or calibrated"},
     {"--constant", [](const Options& o) { return !o.constants.empty() || !o.constant_arrays.empty(); },
      from_onnx, "is for ONNX models"},
     {"--tie", [](const Options& o) { return !o.tie.empty(); },

@@ -19,6 +19,7 @@ struct Raw {
   std::vector<std::string> constants;
   std::vector<std::string> inputs;
   std::vector<std::string> caches;
+  std::vector<std::string> custom_outputs;
   std::string lora;
   std::string max_drop;
 };
@@ -79,6 +80,17 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
          "--constant", raw.constants,
          "NAME=VALUE: an input of an ONNX model becomes a constant, for example axis=1, sizes=2,3,4, or "
          "NAME=FILE with a .npy, .npz or .pb tensor; needed for inputs such as a mode, an axis or a rate")
+      ->take_all();
+  app.add_option(
+         "--custom-domain", options.custom_domains,
+         "DOMAIN: keep its operators for kernels that the application gives to its sessions (rt/custom.h); "
+         "types "
+         "and shapes of their results are those that the model declares (value_info), or of --custom-output")
+      ->take_all();
+  app.add_option(
+         "--custom-output", raw.custom_outputs,
+         "DOMAIN:OPERATOR=SIGNATURE: keep this operator, with results such as those of [N,C],[C]->f32[N,C]; "
+         "names are extents of the inputs, [*] is any shape")
       ->take_all();
   app.add_option("--weights", options.weights,
                  "FILE.safetensors: its tensors replace the weights of their names in an ONNX model");
@@ -304,6 +316,10 @@ struct Table {
     Pairs("--dim", "NAME=N").read(raw.dims, [&](const std::string& name, const std::string& value) {
       return read_extent(value, options.dims[name]);
     });
+    Pairs("--custom-output", "DOMAIN:OPERATOR=SIGNATURE")
+        .read(raw.custom_outputs, [&](const std::string& name, const std::string& value) {
+          return options.custom_outputs.emplace(name, value).second;
+        });
     Pairs("--constant", "NAME=VALUE or NAME=FILE")
         .read(raw.constants, [&](const std::string& name, const std::string& value) {
           if (!options.constants.emplace(name, value).second || options.constant_arrays.contains(name))

@@ -39,6 +39,8 @@ struct Options {
   std::map<std::string, int64_t> dims;
   bool open_batch = false;                       ///< a batch of 1 becomes a dynamic batch
   std::map<std::string, std::string> constants;  ///< input -> values as text, or a .npy, .npz or .pb file
+  std::vector<std::string> custom_domains;       ///< of operators that the application computes
+  std::map<std::string, std::string> custom_outputs;  ///< DOMAIN:OPERATOR -> signature
   std::vector<std::string> disabled_passes;
   std::string precision = "fp32";       ///< fp16, bf16; int8; int8-weights, int4-weights
   std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes
@@ -95,8 +97,10 @@ struct Options {
   bool quantizes() const { return precision.starts_with("int"); }
   /// Whether to measure the effect of the precision on the outputs.
   bool measures_accuracy() const {
-    return precision != "fp32" && accuracy != "never" && !train && cache_length == 0;
+    return precision != "fp32" && accuracy != "never" && !train && cache_length == 0 && !keeps_custom();
   }
+  /// Whether the model has operators that only the application computes.
+  bool keeps_custom() const { return !custom_domains.empty() || !custom_outputs.empty(); }
   bool keeps_accuracy_of_16_bits() const { return keep_accuracy && computes_in_16_bits(); }
   /// Whether weights will change, so that equal ones must not share an initializer.
   bool changes_weights() const { return train || lora || !merge_adapter.empty(); }

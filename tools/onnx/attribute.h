@@ -9,6 +9,17 @@
 
 namespace librt::onnx {
 
+/// AttributeProto::type, as in the ONNX standard.
+enum AttributeType : int {
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kFloats = 6,
+  kInts = 7,
+  kStrings = 8
+};
+
 /// Null where the node does not have it.
 inline const rt_onnx::AttributeProto* find_attribute(const rt_onnx::NodeProto& node, std::string_view name) {
   for (const auto& attribute : node.attribute())

@@ -47,6 +47,11 @@ struct ImportOptions {
   std::vector<std::string> tie;  ///< shell patterns of names that stay tied, see untie.h
   /// Folder that may hold external data; empty: external data is refused. import_onnx() sets it.
   std::string external_folder;
+  /// Nodes of these domains are kept as operators of the application (Custom), and those that custom_outputs
+  /// names: DOMAIN:OPERATOR to the signature of custom.h. Without one, the model declares types and shapes of
+  /// results. A name that the model does not have is an error.
+  std::vector<std::string> custom_domains;
+  std::map<std::string, std::string> custom_outputs;
   /// More nodes than this, after functions and branches were inlined, are refused.
   size_t max_nodes = 1'000'000;
   /// Replace the weights of their names; null: none. weights_source: for messages.

@@ -33,8 +33,8 @@ std::string advice_for(std::string_view domain, bool at_other_opset) {
   if (domain.starts_with("com.microsoft") || domain.starts_with("com.ms."))
     return text("the operator is a contrib operator of ONNX Runtime; ", kWithoutFusion);
   if (!domain.empty() && !domain.starts_with("ai.onnx"))
-    return "the operator is a custom operator of another runtime; export without runtime-specific "
-           "optimization, or express it as a model-local function";
+    return "the operator is a custom operator; export without runtime-specific optimization, express it as a "
+           "model-local function, or keep it for a kernel of the application (--custom-domain)";
   return "the operator is not supported; express it with the operators that rtconvert --list-ops shows, or "
          "as a model-local function";
 }
@@ -87,7 +87,9 @@ Status Importer::run(rt_onnx::ModelProto& model) {
   add_initializers(graph, scope);
   add_inputs(graph, scope);
   check_options(graph);
+  read_custom(graph);
   if (problem_count_ == 0) add_nodes(graph.node(), scope);
+  if (problem_count_ == 0) check_custom();
   if (problem_count_ == 0 && report_.unsupported.empty()) add_outputs(graph, scope);
   RT_TRY(std::move(stopped_));
   RT_TRY(summary());
@@ -413,7 +415,9 @@ void Importer::add_node(const rt_onnx::NodeProto& node, int index, Scope& scope)
   }
   const std::string domain = normal_domain(node.domain());
   const auto function = functions_.find(domain + "\n" + node.op_type() + "\n" + node.overload());
-  if (function != functions_.end())
+  if (is_custom(*actual))
+    add_custom(*actual, name, scope);
+  else if (function != functions_.end())
     add_call(*function->second, *actual, name, scope);
   else if (const AddControl add = control_importer(domain, node.op_type()); add != nullptr)
     (this->*add)(*actual, name, scope);

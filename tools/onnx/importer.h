@@ -202,6 +202,16 @@ class Importer {
   void add_nodes(const NodeList& nodes, Scope& scope);
   void add_node(const rt_onnx::NodeProto& node, int index, Scope& scope);
   void add_operator(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  // --- custom.cpp: operators of the application
+  /// Notes that the option which says so has an effect.
+  bool is_custom(const rt_onnx::NodeProto& node);
+  void read_custom(const rt_onnx::GraphProto& graph);
+  /// Reports options without effect.
+  void check_custom();
+  Status describe_custom(const rt_onnx::NodeProto& node, const Scope& scope, std::span<const ValueId> inputs,
+                         op::CustomAttributes& attributes);
+  void add_custom(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+
   void add_call(const rt_onnx::FunctionProto& function, const rt_onnx::NodeProto& node,
                 const std::string& name, Scope& scope);
   // --- control.cpp
@@ -286,6 +296,10 @@ class Importer {
   size_t written_out_ = 0;     ///< unrolled bodies
   bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
   std::unordered_set<ValueId> outputs_;
+  /// With operators of the application: types of the model's values, by name; the options that have an
+  /// effect.
+  std::map<std::string, const rt_onnx::TypeProto*> declared_;
+  std::set<std::string> custom_seen_;
   /// By name of an output: the number of the last copy of it, or 1.
   std::unordered_map<std::string, int> output_names_;
 };

@@ -4,14 +4,11 @@
 #include <cstring>
 
 #include "runtime/core/element.h"
+#include "tools/onnx/attribute.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
 
 namespace librt::onnx {
-
-namespace {
-enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8 };
-}
 
 NodeContext::NodeContext(compiler::Builder& builder, ImportNotes notes, const rt_onnx::NodeProto& proto,
                          int64_t opset_version, std::vector<ValueId> node_inputs)
