@@ -1,4 +1,4 @@
-// A model behind HTTP: requests that arrive together are computed in one run, by a session for each worker.
+// A model over HTTP: requests that arrive together are computed in one run, by a session for each worker.
 //
 //   serve MODEL.rt [--port N] [--host H] [--batch N] [--wait MS] [--workers N] [--queue N] [--backend B]
 //

@@ -6,6 +6,8 @@
 
 #include "python/src/errors.h"
 #include "python/src/session.h"
+#include "rt/status.h"
+#include "tools/weights/adapter.h"
 
 namespace nb = nanobind;
 
@@ -51,6 +53,13 @@ void load(Session& self, nb::handle path, rt_status* (*function)(rt_session*, co
   check(function(self.handle(), file.c_str()));
 }
 
+/// Of a checkpoint, an adapter, or a safetensors file.
+rt_status* load_adapter_file(rt_session* session, const char* path) {
+  const librt::Status status = librt::tools::load_adapter(session, path);
+  return status.ok() ? nullptr
+                     : rt_status_create(static_cast<rt_code>(status.code()), status.message().c_str());
+}
+
 }  // namespace
 
 void bind_states(nb::class_<Session>& session) {
@@ -78,9 +87,10 @@ void bind_states(nb::class_<Session>& session) {
           nb::arg("path"), nb::sig("def load_checkpoint(self, path: str | os.PathLike[str]) -> None"),
           "Restores all states; on error they are unchanged. Works across backends.")
       .def(
-          "load_adapter", [](Session& self, nb::handle path) { load(self, path, rt_session_load_adapter); },
+          "load_adapter", [](Session& self, nb::handle path) { load(self, path, load_adapter_file); },
           nb::arg("path"), nb::sig("def load_adapter(self, path: str | os.PathLike[str]) -> None"),
-          "Loads only parameters and statistics, between two runs.")
+          "Loads only parameters and statistics, between two runs: of a checkpoint, or of an adapter in "
+          "librt's format or as safetensors.")
       .def(
           "checkpoint_value",
           [](Session& self, const std::string& key) {

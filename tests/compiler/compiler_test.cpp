@@ -353,6 +353,65 @@ TEST(Compiler, CompilesInThreads) {
   for (const Bytes& bytes : made) EXPECT_EQ(bytes, made[0]);
 }
 
+/// A safetensors file with f32 tensors of ones: names and extents.
+void write_ones(const std::string& path, const std::vector<rt::StateSpec>& tensors) {
+  std::string header = "{", data;
+  for (const rt::StateSpec& tensor : tensors) {
+    size_t count = 1;
+    std::string shape;
+    for (const rt::Dim& dim : tensor.dims) {
+      count *= static_cast<size_t>(dim.extent);
+      shape += (shape.empty() ? "" : ",") + std::to_string(dim.extent);
+    }
+    const std::vector<float> ones(count, 1.0f);
+    header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + "\":{\"dtype\":\"F32\",\"shape\":[" + shape +
+              "],\"data_offsets\":[" + std::to_string(data.size()) + ",";
+    data.append(reinterpret_cast<const char*>(ones.data()), count * sizeof(float));
+    header += std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  const uint64_t size = header.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&size), sizeof size) << header << data;
+}
+
+TEST(Compiler, LoadsAdaptersAsSafetensors) {
+  const auto made = rt::Compilation::of_file("zoo:tabular", {.lora = "rank=2"});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const auto model = rt::Model::from_memory(made.bytes());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto session = rt::Session::create(*model, {.backend = "cpu"});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<rt::StateSpec> states = model->states();
+  ASSERT_FALSE(states.empty());
+  const auto first_value = [&] {
+    const auto value = session->read_state(states.back().name);
+    return value.ok() ? value->values<float>()[0] : NAN;
+  };
+  const float before = first_value();
+  ASSERT_NE(before, 1.0f);
+
+  const std::string path = folder / "adapter.safetensors";
+  const rt::StateSpec last = states.back();
+  states.back().dims[0].extent += 1;
+  write_ones(path, states);
+  const rt::Status refused = rt::load_adapter(*session, path);
+  EXPECT_EQ(refused.code(), rt::Code::InvalidArgument);
+  EXPECT_NE(refused.message().find("'" + last.name + "': expected f32["), std::string::npos)
+      << refused.message();
+  EXPECT_EQ(first_value(), before);
+  states.back() = last;
+  write_ones(path, states);
+  const rt::Status loaded = rt::load_adapter(*session, path);
+  ASSERT_TRUE(loaded.ok()) << loaded.message();
+  EXPECT_EQ(first_value(), 1.0f);
+  EXPECT_FALSE(rt::load_adapter(*session, folder / "missing.safetensors").ok());
+  EXPECT_FALSE(rt::load_adapter(*session, folder / "missing").ok());
+  rt_status* const null = rt_compiler_load_adapter(nullptr, path.c_str());
+  EXPECT_EQ(rt_status_code(null), RT_INVALID_ARGUMENT);
+  rt_status_free(null);
+}
+
 TEST(Compiler, DescribesItself) {
   const std::string operators = rt_compiler_operators(), passes = rt_compiler_passes();
   EXPECT_NE(operators.find("\"op\": \"Conv\""), std::string::npos);

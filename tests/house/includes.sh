@@ -51,14 +51,15 @@ check tools/compiler/edit "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|
 check tools/onnx "$graph|^runtime/geometry/(custom|function)\.h|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
 check tools/cli '^runtime/core/(cache_file|cache_folder|environment|hash)\.h|^tools/cli/'
 check tools/data "$core|^tools/data/"
+check tools/weights "$core|^rt/rt\.h|^tools/(data|weights)/"
 check tools/shaders '^tools/shaders/'
 check tools/communicator '^rt/communicator\.h|^tools/communicator/'
-check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/rtrun/'
+check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/weights/adapter\.h|^tools/rtrun/'
 check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
-check python '^rt/|^python/src/|^tools/data/schedule\.h|^tools/rttrain/'
-check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/convert/quantization\.h'
+check python '^rt/|^python/src/|^tools/data/schedule\.h|^tools/weights/adapter\.h|^tools/rttrain/'
+check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench|weights)/|^tools/convert/quantization\.h'
 check tools/rtconvert '^rt/|^tools/cli/|^tools/convert/options\.h'
-check tools/convert "$graph|^rt/|^runtime/api/structs\.h|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|convert|data|onnx)/|^tools/[a-z_]+\.h"
+check tools/convert "$graph|^rt/|^runtime/api/structs\.h|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|convert|data|onnx|weights)/|^tools/[a-z_]+\.h"
 
 # Every directory with code is covered by a rule of its own or of a parent.
 while read -r directory; do

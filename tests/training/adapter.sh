@@ -36,6 +36,8 @@ run() { "$bin/rtrun" "$1" --backend "$backend" --random-input --seed 3 --quiet "
 output=Plus214_Output_0
 run beside.rt --save $output=base.npy
 run beside.rt --adapter adapter --save $output=beside.npy
+"$bin/rtconvert" lora.rt --checkpoint lora.ckpt --save-adapter adapter.safetensors
+run beside.rt --adapter adapter.safetensors --expect $output=beside.npy --rtol 0 --atol 0 || fail "the adapter as safetensors differs"
 run lora.rt --adapter lora.ckpt --expect $output=beside.npy --rtol 1e-5 --atol 1e-3 ||
   fail "the checkpoint's adapter differs from the saved one"
 code=0
@@ -53,11 +55,21 @@ run merged.rt --expect $output=beside.npy --rtol 1e-4 --atol 1e-2 || fail "merge
 run back.rt --expect $output=beside.npy --rtol 1e-4 --atol 1e-2 || fail "the ONNX file with the adapter and beside differ"
 "$bin/rtbench" beside.rt --adapter adapter --backend "$backend" --time 0.01 --batch 1 --no-tuning >/dev/null || fail "rtbench --adapter"
 
+"$bin/rtbench" beside.rt --adapter adapter.safetensors --backend "$backend" --time 0.01 --batch 1 --no-tuning >/dev/null ||
+  fail "rtbench --adapter adapter.safetensors"
+
 echo "--- refused"
 "$bin/rtconvert" "$model" -o other.rt --lora rank=2 >/dev/null
 refused 'expected f32\[2' run other.rt --adapter adapter
 refused 'expected f32\[2' "$bin/rtbench" other.rt --adapter adapter --backend cpu --batch 1
 refused 'the model has none' run plain.rt --adapter adapter
+refused "': expected f32\[2,[0-9]*\], found f32\[4," run other.rt --adapter adapter.safetensors
+refused 'the model has none; compile it with --lora' run plain.rt --adapter adapter.safetensors
+"$bin/rtconvert" "$model" -o fewer.rt --lora 'rank=4,targets=Parameter193*' >/dev/null
+refused "': the model has none" run fewer.rt --adapter adapter.safetensors
+head -c 100 adapter.safetensors >short.safetensors
+refused 'short.safetensors' run beside.rt --adapter short.safetensors
+refused 'missing.safetensors' run beside.rt --adapter missing.safetensors
 refused 'has a weight of this name' "$bin/rtconvert" zoo:lenet5 --merge-adapter adapter -o wrong.rt
 refused 'needs the source' "$bin/rtconvert" lora.rt --merge-adapter adapter -o wrong.rt
 refused 'no weight can be adapted' "$bin/rtconvert" "$model" --lora 'rank=2,targets=nothing' -o wrong.rt

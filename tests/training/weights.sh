@@ -72,4 +72,7 @@ header='{"conv1.bias":{"dtype":"F16","shape":[6],"data_offsets":[0,12]}}'
 convert net.onnx --weights part.safetensors -o part.rt
 grep -qF "part.safetensors: has 1 weights; 9 others keep the model's values, the first is 'conv1.weight'" convert.log || fail "no warning: $(cat convert.log)"
 convert net.onnx -o beside.rt --lora rank=2
-refused 'adapter.safetensors' "$bin/rtrun" beside.rt --adapter adapter.safetensors --random-input
+for adapter in adapter adapter.safetensors; do
+  "$bin/rtrun" beside.rt --backend cpu --adapter $adapter --random-input --quiet --save logits=$adapter.npy
+done
+cmp adapter.npy adapter.safetensors.npy || fail "rtrun --adapter with a safetensors file differs"

@@ -15,6 +15,7 @@
 #include "runtime/session/memory/memory.h"
 #include "tools/convert/conversion.h"
 #include "tools/data/file.h"
+#include "tools/weights/adapter.h"
 
 struct rt_compilation {
   librt::convert::Conversion made;
@@ -333,6 +334,14 @@ rt_status* rt_compilation_report(const rt_compilation* compilation, rt_compiler_
     to.compared = summary.verified.size();
     for (const auto& line : summary.verified) to.different += line.equal ? 0 : 1;
     return librt::api::hand_out(to, report, "rt_compiler_report");
+  });
+}
+
+rt_status* rt_compiler_load_adapter(rt_session* session, const char* path) {
+  return guarded([&]() -> Status {
+    if (session == nullptr || path == nullptr)
+      return invalid_argument("rt_compiler_load_adapter: a pointer is null");
+    return librt::tools::load_adapter(session, path);
   });
 }
 

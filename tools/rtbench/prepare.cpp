@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "tools/data/random.h"
+#include "tools/weights/adapter.h"
 
 namespace librt::bench {
 namespace {
@@ -93,7 +94,8 @@ rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOp
                                      const MeasureOptions& options) {
   auto session = rt::Session::create(model, session_options);
   if (!session || options.adapter.empty()) return session;
-  if (rt::Status status = session->load_adapter(options.adapter); !status) return status;
+  if (const Status status = tools::load_adapter(session->handle(), options.adapter); !status.ok())
+    return rt::Status(static_cast<rt::Code>(status.code()), status.message());
   return session;
 }
 

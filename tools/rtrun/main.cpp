@@ -14,6 +14,7 @@
 #include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/options.h"
 #include "tools/rtrun/results.h"
+#include "tools/weights/adapter.h"
 
 namespace rt::run {
 namespace {
@@ -72,7 +73,9 @@ rt::Result<rt::Session> create_session(const rt::Model& model, const Options& op
   if (!options.checkpoint.empty())
     if (rt::Status status = session->load_checkpoint(options.checkpoint); !status) return status;
   if (!options.adapter.empty())
-    if (rt::Status status = session->load_adapter(options.adapter); !status) return status;
+    if (rt::Status status = status_of(librt::tools::load_adapter(session->handle(), options.adapter));
+        !status)
+      return status;
   return session;
 }
 

@@ -42,9 +42,10 @@ void declare_session(CommandLine& app, Options& options, Texts& texts) {
   app.add_flag("--validation", options.session.validation,
                "Vulkan validation layers; their messages are errors");
   app.add_option("--checkpoint", options.checkpoint, "Take the weights from a checkpoint of rttrain");
-  app.add_option(
-      "--adapter", options.adapter,
-      "Take only the parameters from an adapter of rtconvert --save-adapter, or from a checkpoint");
+  app.add_option("--adapter", options.adapter,
+                 "Take only the parameters from an adapter of rtconvert --save-adapter, also "
+                 "FILE.safetensors, or from a "
+                 "checkpoint");
   app.add_option("--time-limit", texts.time_limit,
                  "Seconds that a run may take, planning included; more is an error. Checked between nodes, "
                  "not within one, nor while a GPU computes")

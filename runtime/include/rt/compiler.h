@@ -166,6 +166,11 @@ typedef struct rt_compiler_report {
 /** The numbers of a compilation; what a failure has prevented is 0. */
 RT_API rt_status* rt_compilation_report(const rt_compilation* compilation, rt_compiler_report* report);
 
+/** rt_session_load_adapter(), also from a file that ends in ".safetensors", with exactly the parameters and
+ * statistics of the session's model by name: `rtconvert --save-adapter` writes them. On an error the states
+ * are unchanged. */
+RT_API rt_status* rt_compiler_load_adapter(rt_session* session, const char* path);
+
 /** The ONNX operators that can be imported, as a JSON list of {"domain", "op", "first_opset", "last_opset"}
  * (null: and later). Valid for as long as the library is loaded; NULL if there is no memory for it. */
 RT_API const char* rt_compiler_operators(void);

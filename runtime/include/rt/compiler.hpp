@@ -214,5 +214,10 @@ class Compilation {
   std::unique_ptr<rt_compilation, detail::Free<rt_compilation, rt_compilation_free>> handle_;
 };
 
+/// Session::load_adapter(), also from a file that ends in ".safetensors": see rt_compiler_load_adapter.
+inline Status load_adapter(Session& session, const std::string& path) {
+  return Status::take(rt_compiler_load_adapter(session.handle(), path.c_str()));
+}
+
 }  // namespace v0
 }  // namespace rt

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/control.h"
@@ -110,24 +111,32 @@ std::string GraphWriter::fresh(const std::string& near) {
   return name;
 }
 
+std::string GraphWriter::initializer_name(Forms& forms, const char* suffix) {
+  return std::exchange(forms.is_named, true) ? fresh(text(forms.name, suffix)) : forms.name;
+}
+
 std::string GraphWriter::dense(Forms& forms) {
   if (!forms.dense.empty()) return forms.dense;
-  forms.dense = forms.name;
-  if (forms.constant != nullptr)
+  if (forms.constant != nullptr) {
+    forms.dense = initializer_name(forms, "/dense");
     initializer(forms.dense, *forms.constant, {});
-  else
+  } else {
+    forms.dense = forms.name;
     add("Transpose", {forms.first}, {forms.dense}, {{"perm", to_last(forms.rank)}});
+  }
   return forms.dense;
 }
 
 std::string GraphWriter::channels_first(Forms& forms) {
   if (forms.rank < 3) return dense(forms);
   if (!forms.first.empty()) return forms.first;
-  forms.first = fresh(text(forms.name, "/channels_first"));
-  if (forms.constant != nullptr)
+  if (forms.constant != nullptr) {
+    forms.first = initializer_name(forms, "/channels_first");
     initializer(forms.first, *forms.constant, to_second(forms.rank));
-  else
+  } else {
+    forms.first = fresh(text(forms.name, "/channels_first"));
     add("Transpose", {forms.dense}, {forms.first}, {{"perm", to_second(forms.rank)}});
+  }
   return forms.first;
 }
 

@@ -45,6 +45,7 @@ struct Forms {
   std::string dense, first;         ///< as in the graph; channels first
   const Value* constant = nullptr;  ///< to write as an initializer
   int rank = 0;
+  bool is_named = false;  ///< a constant: an initializer has the name
 };
 
 /// A graph that is being written: the model's, or a body.
@@ -63,6 +64,8 @@ class GraphWriter {
 
   // --- for node_writer.h
   std::string fresh(const std::string& near);
+  /// For an initializer with a constant's elements, in whatever order: its own name the first time.
+  std::string initializer_name(Forms& forms, const char* suffix);
   std::string dense(Forms& forms);
   std::string channels_first(Forms& forms);
   rt_onnx::NodeProto& add(const std::string& op, const Names& inputs, const Names& outputs,

@@ -27,6 +27,7 @@ class NodeWriter {
   const Value& output(size_t i = 0) const { return scope.graph[node.outputs[i]]; }
   DType dtype(size_t i = 0) const { return input(i).dtype; }
   int rank(size_t i = 0) const { return input(i).rank(); }
+  Forms& forms(size_t i) const { return *scope.forms[node.inputs[i]]; }
 
   /// The operand as it is in the graph; empty if absent.
   std::string in(size_t i);

@@ -336,8 +336,9 @@ int measure_command(int argc, char** argv) {
                  "tensor cores; errors are against the original model")
       ->delimiter(',')
       ->check(tools::one_of(precisions()));
-  app.add_option("--adapter", options.measure.adapter,
-                 "Adapter of rtconvert --save-adapter, for models compiled with --lora");
+  app.add_option(
+      "--adapter", options.measure.adapter,
+      "Adapter of rtconvert --save-adapter, also FILE.safetensors, for models compiled with --lora");
   app.add_option("--in-flight", options.measure.in_flight,
                  "2: keep two runs in flight, so that transfers overlap compute; times are then from the end "
                  "of one run to the end of the next")

@@ -14,7 +14,7 @@ std::string matmul_operand(NodeWriter& n, size_t i, bool transpose) {
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   if (n.input(i).role != Role::Constant) return n.transposed(n.in(i), order);
-  std::string name = n.writer.fresh(text(n.input(i).name, "/transposed"));
+  std::string name = n.writer.initializer_name(n.forms(i), "/transposed");
   n.writer.initializer(name, n.input(i), order);
   return name;
 }
@@ -85,7 +85,7 @@ std::string transposed_integers(NodeWriter& n, bool nibbles, int64_t rows, int64
       const unsigned code = (from[source / 2] >> (source % 2 * 4) & 15u) ^ 8u;  // less 8, in two's complement
       bytes[static_cast<size_t>(target / 2)] |= static_cast<char>(code << (target % 2 * 4));
     }
-  std::string name = n.writer.fresh(text(n.input(1).name, "/integers"));
+  std::string name = n.writer.initializer_name(n.forms(1), "/integers");
   n.writer.initializer(name, nibbles ? kOnnxInt4 : n.onnx_type(DType::I8), {columns, rows})
       .set_raw_data(std::move(bytes));
   return name;
@@ -98,7 +98,7 @@ Result<bool> write_weight_quantized(NodeWriter& n) {
   const int64_t rows = n.input(1).dims[0].extent, columns = n.input(1).dims[1].extent * (nibbles ? 2 : 1);
   n.writer.require_opset(21);
   const std::string integers = transposed_integers(n, nibbles, rows, columns);
-  const std::string scale = n.writer.fresh(text(n.input(2).name, "/transposed"));
+  const std::string scale = n.writer.initializer_name(n.forms(2), "/transposed");
   n.writer.initializer(scale, n.input(2), {1, 0});
   const Attributes blocks = {{"axis", int64_t{0}}, {"block_size", matmul.group_size}};
   const Names factors = {n.in(0), n.emit("DequantizeLinear", {integers, scale}, blocks)};
