@@ -10,7 +10,7 @@ Tensors are dense and row-major. Results are `librt.Tensor`, which NumPy, PyTorc
 Errors are `librt.Error`, with the status of librt in `error.status`.
 """
 
-from ._native import Device, Model, Schedule, Session, Tensor, TensorSpec, backends, devices, load
+from ._native import Device, DeviceTensor, Model, Schedule, Session, Tensor, TensorSpec, backends, devices, load
 from ._native import __version__
 from .conversion import convert, from_torch
 from .data import Batches
@@ -36,6 +36,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "DeviceLost",
+    "DeviceTensor",
     "Error",
     "InternalError",
     "InvalidArgument",

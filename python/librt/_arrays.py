@@ -81,6 +81,26 @@ def to_buffer(value: Any, name: str, dtype: str | None) -> tuple[Any, str | None
     return array.astype(array.dtype.newbyteorder("="), copy=False), None
 
 
+def synchronize(stream: int) -> None:
+    """Waits for the CUDA stream of a __cuda_array_interface__: what writes the array is complete afterwards.
+
+    1 and 2 are the legacy and the thread's default stream, as in CUDA's own functions.
+    """
+    import ctypes
+
+    from .errors import DeviceError
+
+    if stream == 0:
+        raise ValueError("__cuda_array_interface__: the stream 0 is not allowed; expected 1, 2, a handle, or None")
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DeviceError(f"__cuda_array_interface__ with a stream needs NVIDIA's driver: {error}") from None
+    code = driver.cuStreamSynchronize(ctypes.c_void_p(stream))
+    if code != 0:
+        raise DeviceError(f"__cuda_array_interface__: waiting for its stream failed with CUDA's error {code}")
+
+
 def to_numpy(tensor: Any, dtype: Any = None, copy: bool | None = None) -> Any:
     """A librt.Tensor as a NumPy array: of the same memory unless the element type or `copy` needs another."""
     import numpy

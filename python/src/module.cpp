@@ -1,6 +1,7 @@
 // The module librt._native: what librt/__init__.py shows, over the public API of librt alone.
 #include <nanobind/nanobind.h>
 
+#include "python/src/device_arrays.h"
 #include "python/src/errors.h"
 #include "python/src/session.h"
 
@@ -11,6 +12,7 @@ NB_MODULE(_native, module) {
   translate_failures();
   count_forks();
   bind_tensor(module);
+  bind_device_arrays(module);
   bind_model(module);
   bind_devices(module);
   bind_session(module);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -94,6 +95,7 @@ Session::Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, s
     output_extents_.push_back(std::move(extents));
   }
   borrowed_ = std::make_unique<Borrowed[]>(inputs_.size());
+  on_device_ = std::make_unique<DeviceInput[]>(inputs_.size());
   last_.resize(inputs_.size());
 }
 
@@ -116,21 +118,25 @@ void Session::close() {
 }
 
 void Session::release_inputs() noexcept {
-  for (size_t i = 0; i < inputs_.size(); ++i) borrowed_[i].release();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    borrowed_[i].release();
+    on_device_[i].release();
+  }
 }
 
 void Session::set_input(size_t index, nb::handle value) {
   const TensorSpec& spec = inputs_[index];
   Borrowed& source = borrowed_[index];
-  source.take(value, spec.name.c_str(), static_cast<rt_dtype>(spec.dtype));
-  const rt_tensor& tensor = source.tensor();
+  const bool on_device = on_device_[index].take(value, spec.name, handle());
+  if (!on_device) source.take(value, spec.name.c_str(), static_cast<rt_dtype>(spec.dtype));
+  const rt_tensor& tensor = on_device ? on_device_[index].tensor() : source.tensor();
   if (tensor.dtype != static_cast<rt_dtype>(spec.dtype)) {
     std::string found = rt_dtype_name(tensor.dtype);
     fail(Code::InvalidArgument, "input '" + spec.name + "': expected " + text_of(spec) +
                                     ", found an array of " + found +
                                     "; convert it, for example with .astype() of NumPy");
   }
-  const bool binds = tensor.bytes >= kInPlace;
+  const bool binds = tensor.memory != nullptr || tensor.bytes >= kInPlace;
   check(binds ? rt_session_bind_input(handle(), index, &tensor)
               : rt_session_set_input(handle(), index, &tensor));
   rt_tensor& last = last_[index];
@@ -181,22 +187,60 @@ void Session::fail_for_names(nb::handle inputs, size_t own) const {
   fail(Code::InvalidArgument, text);
 }
 
+std::optional<rt_tensor> Session::planned_output(size_t k) const {
+  const std::vector<Extent>& extents = output_extents_[k];
+  if (extents.size() != outputs_[k].dims.size()) return std::nullopt;
+  rt_tensor tensor = RT_TENSOR_INIT;
+  tensor.dtype = static_cast<rt_dtype>(outputs_[k].dtype);
+  for (const Extent& extent : extents)
+    tensor.dims[tensor.rank++] = extent.fixed >= 0 ? extent.fixed : last_[extent.input].dims[extent.axis];
+  tensor.bytes = bytes_of(tensor);
+  return tensor;
+}
+
 void Session::bind_outputs(std::vector<std::unique_ptr<Tensor>>& bound) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    const std::vector<Extent>& extents = output_extents_[k];
-    if (extents.size() != outputs_[k].dims.size() || extents.empty()) continue;
-    rt_tensor tensor = RT_TENSOR_INIT;
-    tensor.dtype = static_cast<rt_dtype>(outputs_[k].dtype);
-    for (const Extent& extent : extents)
-      tensor.dims[tensor.rank++] = extent.fixed >= 0 ? extent.fixed : last_[extent.input].dims[extent.axis];
-    if (bytes_of(tensor) < kInPlace) continue;
+    const std::optional<rt_tensor> tensor = planned_output(k);
+    if (!tensor || tensor->bytes < kInPlace) continue;
     bound.resize(outputs_.size());
-    bound[k] = std::make_unique<Tensor>(tensor);
+    bound[k] = std::make_unique<Tensor>(*tensor);
     check(rt_session_bind_output(handle(), k, &bound[k]->handle()));
   }
 }
 
-void Session::unbind_outputs(const std::vector<std::unique_ptr<Tensor>>& bound) noexcept {
+void Session::bind_on_device(OnDevice& bound) {
+  const std::string backend = rt::Session::borrow(handle()).device().backend;
+  bound.resize(outputs_.size());
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const std::optional<rt_tensor> tensor = planned_output(k);
+    if (!tensor)
+      fail(Code::Unsupported, "output '" + outputs_[k].name +
+                                  "': on_device needs an output whose shape follows from "
+                                  "the inputs' shapes, found " +
+                                  text_of(outputs_[k]) + "; run without on_device");
+    rt_memory_options options = RT_MEMORY_OPTIONS_INIT;
+    options.bytes = std::max<size_t>(tensor->bytes, 1);
+    rt_memory* memory = nullptr;
+    check(rt_memory_create(handle(), &options, &memory));
+    bound[k] = std::make_unique<DeviceTensor>(MemoryPointer(memory), *tensor, turns_, backend);
+    check(rt_session_bind_output(handle(), k, &bound[k]->handle()));
+  }
+}
+
+nb::dict Session::results_on_device(OnDevice& bound) {
+  nb::dict all;
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    rt_tensor c = RT_TENSOR_INIT;
+    check(rt_session_output(handle(), k, &c));
+    bound[k]->set_dims(c);  // the run's own
+    const nb::object made = nb::cast(std::move(*bound[k]));
+    if (PyDict_SetItem(all.ptr(), output_names_[k].ptr(), made.ptr()) != 0) throw nb::python_error();
+  }
+  return all;
+}
+
+template <class Bound>
+void Session::unbind_outputs(const std::vector<std::unique_ptr<Bound>>& bound) noexcept {
   if (handle_ == nullptr) return;
   for (size_t k = 0; k < bound.size(); ++k)
     if (bound[k] != nullptr) rt_status_free(rt_session_bind_output(handle_.get(), k, nullptr));
@@ -231,7 +275,7 @@ nb::dict Session::results(std::vector<std::unique_ptr<Tensor>>& bound) {
   return all;
 }
 
-nb::dict Session::run(nb::handle inputs) {
+nb::dict Session::run(nb::handle inputs, bool on_device) {
   nb::object dict = nb::borrow(inputs);
   if (!PyDict_Check(dict.ptr()) && !nb::hasattr(inputs, "keys"))
     throw nb::type_error("run: expected a dict of arrays by name; session(array) takes them by position");
@@ -241,15 +285,20 @@ nb::dict Session::run(nb::handle inputs) {
   struct Cleanup {
     Session& session;
     std::vector<std::unique_ptr<Tensor>> bound;
+    OnDevice on_device;
     ~Cleanup() {
       session.unbind_outputs(bound);
+      session.unbind_outputs(on_device);
       session.release_inputs();
     }
-  } cleanup{*this, {}};
+  } cleanup{*this, {}, {}};
   set_inputs(dict);
-  bind_outputs(cleanup.bound);
+  if (on_device)
+    bind_on_device(cleanup.on_device);
+  else
+    bind_outputs(cleanup.bound);
   run_timed([](void* session) { return rt_session_run(static_cast<rt_session*>(session)); }, handle());
-  return results(cleanup.bound);
+  return on_device ? results_on_device(cleanup.on_device) : results(cleanup.bound);
 }
 
 double Session::time_runs(nb::handle inputs, size_t count) {
@@ -273,7 +322,7 @@ double Session::time_runs(nb::handle inputs, size_t count) {
 }
 
 nb::dict Session::call(const nb::args& arguments, const nb::kwargs& named) {
-  if (arguments.size() == 0) return run(named);
+  if (arguments.size() == 0) return run(named, false);
   if (arguments.size() > inputs_.size())
     throw nb::type_error(("the session has " + std::to_string(inputs_.size()) + " inputs, found " +
                           std::to_string(arguments.size()) + " arguments")
@@ -286,7 +335,7 @@ nb::dict Session::call(const nb::args& arguments, const nb::kwargs& named) {
           ("input '" + inputs_[i].name + "' is given twice, by position and by name").c_str());
     all[input_names_[i]] = arguments[i];
   }
-  return run(all);
+  return run(all, false);
 }
 
 }  // namespace rt::python

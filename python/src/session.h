@@ -9,11 +9,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "python/src/arrays.h"
+#include "python/src/device_arrays.h"
 #include "python/src/model.h"
 #include "python/src/tensor.h"
 
@@ -48,7 +50,8 @@ class Session {
   /// owner: what must live as long as the session, and frees the handle, if `owned` is false.
   Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner);
 
-  nanobind::dict run(nanobind::handle inputs);
+  /// on_device: the outputs stay in memory of the device, as DeviceTensor.
+  nanobind::dict run(nanobind::handle inputs, bool on_device);
   nanobind::dict call(const nanobind::args& arguments, const nanobind::kwargs& named);
   /// The native session; a failure if it was closed, or is of a GPU and from before a fork.
   rt_session* handle() const;
@@ -74,6 +77,8 @@ class Session {
   nanobind::dict results(std::vector<std::unique_ptr<Tensor>>& bound);
 
  private:
+  /// Outputs bound to memory of a run's own.
+  using OnDevice = std::vector<std::unique_ptr<DeviceTensor>>;
   /// Where an output's extent comes from.
   struct Extent {
     int64_t fixed = -1;
@@ -81,8 +86,14 @@ class Session {
   };
   void set_input(size_t index, nanobind::handle value);
   [[noreturn]] void fail_for_names(nanobind::handle inputs, size_t own) const;
+  /// The type and extents of output k, by the inputs that are set; nothing where they are known after the
+  /// run.
+  std::optional<rt_tensor> planned_output(size_t k) const;
   void bind_outputs(std::vector<std::unique_ptr<Tensor>>& bound);
-  void unbind_outputs(const std::vector<std::unique_ptr<Tensor>>& bound) noexcept;
+  void bind_on_device(OnDevice& bound);
+  nanobind::dict results_on_device(OnDevice& bound);
+  template <class Bound>
+  void unbind_outputs(const std::vector<std::unique_ptr<Bound>>& bound) noexcept;
 
   std::shared_ptr<void> owner_;
   std::shared_ptr<rt_session> handle_;
@@ -94,6 +105,7 @@ class Session {
   std::vector<nanobind::object> input_names_, output_names_;
   std::vector<std::vector<Extent>> output_extents_;  ///< empty where the size is known after the run only
   std::unique_ptr<Borrowed[]> borrowed_;             ///< one for each input
+  std::unique_ptr<DeviceInput[]> on_device_;         ///< one for each input
   std::vector<rt_tensor> last_;                      ///< shapes of the inputs of the last run
   bool is_new_ = true;                               ///< the inputs' shapes are not those of the last run
   double seconds_ = 0;                               ///< of the last run

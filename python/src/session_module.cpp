@@ -107,13 +107,17 @@ void bind_session(nb::module_& module) {
            "loop_limit: iterations of all loops of a run. time_limit: seconds of a run. prefer: what 'auto'\n"
            "minimizes: 'latency', 'throughput', 'energy'. no_replay: a GPU's work is launched anew in each\n"
            "run. share_states_with: a session of the same model.")
-      .def("run", &Session::run, nb::arg("inputs"),
-           nb::sig("def run(self, inputs: collections.abc.Mapping[str, typing.Any]) -> dict[str, Tensor]"),
+      .def("run", &Session::run, nb::arg("inputs"), nb::kw_only(), nb::arg("on_device") = false,
+           nb::sig("def run(self, inputs: collections.abc.Mapping[str, typing.Any], *, on_device: bool = "
+                   "False) -> "
+                   "dict[str, typing.Any]"),
            "Runs once: from arrays to tensors, both by name.\n\n"
            "An input is anything with the buffer protocol, __dlpack__ or __array_interface__ in the memory "
            "of\n"
            "the CPU, of the declared element type and shape, or a list of numbers. It may have any strides.\n"
-           "Dense memory of 64 KiB or more is read in place.")
+           "Dense memory of 64 KiB or more is read in place. A session on CUDA reads arrays with\n"
+           "__cuda_array_interface__ (CuPy, Numba, PyTorch) where they are. on_device: the outputs are\n"
+           "librt.DeviceTensor, in memory of the session's device.")
       .def("__call__", &Session::call, nb::arg("inputs"), nb::arg("named"),
            nb::sig("def __call__(self, *inputs: typing.Any, **named: typing.Any) -> dict[str, Tensor]"),
            "run() with inputs by position, in the model's order, or by name.")
