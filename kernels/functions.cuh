@@ -15,15 +15,15 @@ RT_DEVICE F formula(F x, [[maybe_unused]] F alpha, [[maybe_unused]] F beta) {
     case Function::Relu: return x < F(0) ? F(0) : x;
     case Function::Clip: return x < alpha ? (alpha < beta ? alpha : beta) : x > beta ? beta : x;
     case Function::Sigmoid: return F(1) / (F(1) + exp(-x));
-    case Function::Tanh: return tanh(x);
+    case Function::Tanh: return std::tanh(x);
     case Function::HardSwish: {
       const F gate = x / F(6) + F(0.5);
       return x * (gate < F(0) ? F(0) : gate > F(1) ? F(1) : gate);
     }
     case Function::Silu: return x / (F(1) + exp(-x));
-    case Function::Gelu: return F(0.5) * x * (F(1) + erf(x * F(0.70710678118654752)));
+    case Function::Gelu: return F(0.5) * x * (F(1) + std::erf(x * F(0.70710678118654752)));
     case Function::GeluTanh:
-      return F(0.5) * x * (F(1) + tanh(F(0.79788456080286536) * (x + F(0.044715) * x * x * x)));
+      return F(0.5) * x * (F(1) + std::tanh(F(0.79788456080286536) * (x + F(0.044715) * x * x * x)));
     case Function::LeakyRelu: return x < F(0) ? alpha * x : x;
     case Function::HardSigmoid: {
       const F y = alpha * x + beta;
@@ -37,7 +37,7 @@ RT_DEVICE F formula(F x, [[maybe_unused]] F alpha, [[maybe_unused]] F beta) {
     case Function::Reciprocal: return F(1) / x;
     case Function::Sin: return sin(x);
     case Function::Cos: return cos(x);
-    case Function::Erf: return erf(x);
+    case Function::Erf: return std::erf(x);
     case Function::Floor: return floor(x);
     case Function::Ceil: return ceil(x);
     case Function::Round: return rint(x);
@@ -48,7 +48,7 @@ RT_DEVICE F formula(F x, [[maybe_unused]] F alpha, [[maybe_unused]] F beta) {
     case Function::Atan: return atan(x);
     case Function::Affine: return alpha * x + beta;
     case Function::ThresholdedRelu: return x <= alpha ? F(0) : x;
-    case Function::ScaledTanh: return alpha * tanh(beta * x);
+    case Function::ScaledTanh: return alpha * std::tanh(beta * x);
     case Function::Softsign: return x / (F(1) + fabs(x));
   }
   return x;
