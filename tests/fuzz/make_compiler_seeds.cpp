@@ -92,8 +92,7 @@ void quantized(Builder& build) {
     const ValueId by = build.scalar(scale, DType::F32), zero = build.scalar(3, DType::I8);
     op::DequantizeLinearAttributes dequantize;
     dequantize.to = static_cast<uint8_t>(DType::F32);
-    return build.emit(dequantize,
-                      {build.emit(quantize, {value, by, zero}), by, zero});
+    return build.emit(dequantize, {build.emit(quantize, {value, by, zero}), by, zero});
   };
   ValueId y = build.emit(op::MatMulAttributes{},
                          {rounded(x, 1.0 / 32), rounded(weights(build, {8, 8}, 1), 1.0 / 64)});
