@@ -51,6 +51,10 @@ set(rt_program_rpath "$ORIGIN/${rt_from_bin}")
 if(NOT rt_from_bin STREQUAL "../lib/librt") # where it is in the build tree
   list(APPEND rt_program_rpath "$ORIGIN/../lib/librt")
 endif()
+# The dynamic linker knows a program's $ORIGIN by /proc. Debian's packages, which are always at one place, work without.
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  list(APPEND rt_program_rpath "/usr/${rt_libdir}")
+endif()
 foreach(program rtconvert rtbench rtrun rttrain)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "${rt_program_rpath}" ${rt_final_rpath})

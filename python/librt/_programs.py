@@ -19,12 +19,21 @@ def path_of(program: str) -> str:
     return path
 
 
+def environment() -> dict[str, str]:
+    """For the programs: their libraries' folder, where /proc is missing, without which the linker does not find it."""
+    variables = dict(os.environ)
+    if not os.path.exists("/proc/self/exe"):
+        libraries = os.path.join(os.path.dirname(FOLDER), "lib", "librt")
+        variables["LD_LIBRARY_PATH"] = ":".join(filter(None, (libraries, variables.get("LD_LIBRARY_PATH"))))
+    return variables
+
+
 def run(program: str, arguments: list[str]) -> NoReturn:
     """Becomes the program."""
     path = path_of(program)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(path, [program, *arguments])
+    os.execve(path, [program, *arguments], environment())
 
 
 def rtconvert() -> NoReturn:

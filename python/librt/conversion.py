@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from . import errors
 from ._native import Model, load
-from ._programs import path_of
+from ._programs import environment, path_of
 
 # Options of rtconvert that this function gives itself, or that do something other than to convert.
 _RESERVED = {
@@ -97,7 +97,7 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
 
 def _run(command: list[str]) -> tuple[int, bytes, str]:
     """Exit code, stdout and stderr; an interrupt ends the program, too."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         try:
             out, text = process.communicate()
         except BaseException:

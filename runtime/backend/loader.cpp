@@ -1,6 +1,7 @@
 #include "runtime/backend/loader.h"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,7 +93,10 @@ std::vector<std::string> module_folders() {
   }
   if (const std::string file = own_file(); file.find(".so", file.rfind('/')) != std::string::npos)
     add(folder_of(file));
-  if (const std::string program = resolved("/proc/self/exe"); !program.empty()) {
+  std::string program = resolved("/proc/self/exe");
+  if (program.empty())  // without /proc: the path that was executed
+    program = resolved(reinterpret_cast<const char*>(getauxval(AT_EXECFN)));
+  if (!program.empty()) {
     const std::string beside = folder_of(folder_of(program));
     add(beside + "/lib/librt");
     add(beside + "/" RT_LIBDIR "/librt");

@@ -50,3 +50,23 @@ base=$("$python" -c 'import sys; print(sys._base_executable)')
 cd "$folder"
 env -i PATH=/nowhere HOME="$folder" XDG_CACHE_HOME="$folder/cache" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$folder/moved:$folder" \
   "$base" -S use.py "$package" "$model" "$ours/lib"
+
+# Without /proc, as in a bare chroot, the linker does not know a program's $ORIGIN; the package's starters do.
+cat >"$folder/bare.py" <<'END'
+import os, subprocess, sys
+import librt
+assert not os.path.exists("/proc/self"), "there is /proc"
+assert librt.Session(librt.convert("zoo:tabular"), backend="cpu").inputs
+for program, arguments in (("rtbench", ["--devices"]), ("rtrun", [sys.argv[1], "--backend", "cpu", "--random-input", "--quiet"])):
+    code = f"import sys; sys.argv[1:] = {arguments!r}; from librt import _programs; _programs.{program}()"
+    out = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    assert out.returncode == 0, out
+    assert program != "rtbench" or "cpu        0" in out.stdout, out
+print("without /proc")
+END
+if unshare --mount sh -c 'mount -t tmpfs none /proc' 2>/dev/null; then
+  env -i PATH=/usr/bin:/bin HOME="$folder" XDG_CACHE_HOME="$folder/cache" PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONPATH="$folder/moved:$folder" unshare --mount sh -c 'mount -t tmpfs none /proc; exec "$@"' - "$base" -S bare.py "$model"
+else
+  echo "unshare --mount is not allowed here: the part without /proc did not run"
+fi

@@ -1,5 +1,6 @@
 #include "tools/cli/find_program.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,11 +13,19 @@ namespace librt::tools {
 
 namespace fs = std::filesystem;
 
-std::string find_program(const std::string& name) {
-  const auto is_program = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
+std::string own_program() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error && is_program(self.parent_path() / name)) return (self.parent_path() / name).string();
+  if (!error) return self.string();
+  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const fs::path known = executed != nullptr ? fs::canonical(executed, error) : fs::path();
+  return error ? std::string() : known.string();
+}
+
+std::string find_program(const std::string& name) {
+  const auto is_program = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
+  const fs::path self = own_program();
+  if (!self.empty() && is_program(self.parent_path() / name)) return (self.parent_path() / name).string();
   const char* variable = environment("PATH");
   for (std::string_view rest = variable != nullptr ? variable : ""; !rest.empty();) {
     const size_t end = std::min(rest.find(':'), rest.size());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tools/cli/find_program.h"
 #include "tools/data/file.h"
 
 namespace librt::bench {
@@ -167,8 +168,7 @@ class Entry {
 }  // namespace
 
 std::string catalogue_path() {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path program = tools::own_program();
   return (program.parent_path().parent_path() / "share/librt/devices.json").string();
 }
 
