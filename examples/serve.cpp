@@ -117,9 +117,9 @@ struct Row {
     return all;
   }
   std::string json() const {
-    std::string text;
-    for (const int64_t extent : dims) text += (text.empty() ? "" : ",") + std::to_string(extent);
-    return "[" + text + "]";
+    std::string text = "[";
+    for (const int64_t extent : dims) text.append(text.size() > 1 ? "," : "").append(std::to_string(extent));
+    return text.append("]");
   }
 };
 
