@@ -1,4 +1,4 @@
-// Operators that only entries for training have: why an ONNX file has none of them.
+// Operators that only entries for training have, or applications: why an ONNX file has none of them.
 #include "tools/onnx/export/node_writer.h"
 
 namespace librt::onnx {
@@ -31,6 +31,8 @@ constexpr ExportRow kTraining[] = {
     {OpKind::BlockQuantize, nullptr, kOptimizer},
     {OpKind::BlockDequantize, nullptr, kOptimizer},
     {OpKind::BlockwiseStep, nullptr, kOptimizer},
+    {OpKind::Custom, nullptr,
+     "an operator of the application; its ONNX form is in the file that it came from"},
 };
 
 }  // namespace
