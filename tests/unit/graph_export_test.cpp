@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/geometry/custom.h"
 #include "tests/support/importer_model.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
@@ -161,6 +162,45 @@ TEST(GraphExport, StatesThatChangeAreInputsAndOutputs) {
       evaluate(graph, {tensor<float>(DType::F32, {2}, {1, 2}), tensor<float>(DType::F32, {2}, {10, 20})});
   EXPECT_EQ(test::values_of(found[0]), (std::vector<float>{22, 44}));
   EXPECT_EQ(test::values_of(found[1]), (std::vector<float>{11, 22}));
+}
+
+TEST(GraphExport, OperatorsOfTheApplicationKeepTheirDomain) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  Graph& graph = model.entries[0].graph;
+  compiler::Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.symbol = graph.symbol("n")}, {.extent = 2}});
+  op::CustomAttributes softcap;
+  softcap.domain = "com.example";
+  softcap.name = "Softcap";
+  softcap.outputs = {static_cast<int64_t>(DType::F32), 2, custom_extent_of(0, 0), 2};
+  softcap.attributes = "limit:f1 axes:i2 mode:s4";
+  softcap.floats = {3};
+  softcap.ints = {0, 1};
+  softcap.text = "fast";
+  const ValueId y = builder.emit(op::CustomAttributes(softcap), {x});
+  graph[y].name = "y";
+  builder.output(y);
+  ASSERT_TRUE(builder.status().ok()) << builder.status().message();
+  WrittenModel report;
+  const std::string bytes = written(model, report).SerializeAsString();
+  ImportReport imported;
+  ImportOptions options;
+  options.custom_domains = {"com.example"};
+  const auto back = import_onnx_bytes(std::as_bytes(std::span(bytes)), options, imported);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  const auto& nodes = back->entry("infer")->nodes;
+  const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                  [](const Node& node) { return node.kind() == OpKind::Custom; });
+  ASSERT_NE(found, nodes.end());
+  const auto& same = found->as<op::CustomAttributes>();
+  EXPECT_EQ(same.domain, softcap.domain);
+  EXPECT_EQ(same.name, softcap.name);
+  EXPECT_EQ(same.outputs, softcap.outputs);
+  EXPECT_EQ(same.attributes, softcap.attributes);
+  EXPECT_EQ(same.floats, softcap.floats);
+  EXPECT_EQ(same.ints, softcap.ints);
+  EXPECT_EQ(same.text, softcap.text);
 }
 
 TEST(GraphExport, NamesEveryNodeThatHasNoForm) {

@@ -159,6 +159,10 @@ rt_onnx::NodeProto& GraphWriter::add(const std::string& op, const Names& inputs,
   return node;
 }
 
+void GraphWriter::declare(const Graph& graph, ValueId id, const std::string& name) {
+  describe_value(graph, graph[id], name, true, *out_->add_value_info());
+}
+
 rt_onnx::TensorProto& GraphWriter::initializer(const std::string& name, int onnx_type, const Longs& dims) {
   rt_onnx::TensorProto& tensor = *out_->add_initializer();
   tensor.set_name(name);
@@ -295,6 +299,11 @@ Status GraphWriter::write(const Graph& graph, rt_onnx::ModelProto& model) {
   node_name_.clear();
   write_outputs(scope);
   model.add_opset_import()->set_version(opset_);
+  for (const std::string& domain : domains_) {
+    auto& import = *model.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(1);
+  }
   model.set_ir_version(ir_version_of(opset_));
   return {};
 }

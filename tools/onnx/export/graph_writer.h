@@ -80,6 +80,9 @@ class GraphWriter {
   /// The nodes of the node's body in its place.
   Status inlined(Scope& scope, const Node& node);
   void require_opset(int64_t opset) { opset_ = std::max(opset_, opset); }
+  void require_domain(const std::string& domain) { domains_.insert(domain); }
+  /// Type and shape of a result, which a runtime cannot infer.
+  void declare(const Graph& graph, ValueId id, const std::string& name);
   const std::string& node_name() const noexcept { return node_name_; }
 
  private:
@@ -90,6 +93,7 @@ class GraphWriter {
 
   rt_onnx::GraphProto* out_ = nullptr;
   std::set<std::string> taken_;
+  std::set<std::string> domains_;  ///< of the application's operators
   std::string node_name_;
   int64_t opset_ = 20;  // LayerNormalization, Gelu, and the axes of reductions as inputs
   int numbers_ = 0;
