@@ -30,7 +30,7 @@ Result<DType> dtype_of(const rt_dlpack_tensor& tensor) {
     return type.code == tensor.code && type.bits == tensor.bits && tensor.lanes == 1;
   });
   if (found == std::end(kTypes))
-    return librt::unsupported("DLPack: expected elements of a type of librt, found type ", int{tensor.code},
+    return librt::unsupported("DLPack: expected an element type of librt, found type ", int{tensor.code},
                               " of ", int{tensor.bits}, " bits and ", tensor.lanes,
                               " lanes; convert the tensor");
   return static_cast<DType>(found - kTypes);
@@ -55,7 +55,7 @@ Result<Elements> read(const rt_dlpack_tensor& tensor, int64_t* strides) {
   int64_t bytes = 0;
   if (!count || __builtin_mul_overflow(*count, int64_t{tensor.bits} / 8, &bytes))
     return librt::invalid_argument("DLPack: invalid shape ", shape,
-                                   "; each extent must be 0 or more, and all elements fit in memory");
+                                   "; no extent is below 0, and all elements fit in memory");
   int64_t dense = 1;
   for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
     const int64_t stride = tensor.strides != nullptr ? tensor.strides[i] : dense;
@@ -74,7 +74,7 @@ Result<Elements> read(const rt_dlpack_tensor& tensor, int64_t* strides) {
   uintptr_t first = 0, end = 0;
   if (__builtin_add_overflow(address, tensor.byte_offset, &first) ||
       __builtin_add_overflow(first, static_cast<uintptr_t>(bytes), &end))
-    return librt::invalid_argument("DLPack: the byte offset ", tensor.byte_offset, " leads out of memory");
+    return librt::invalid_argument("DLPack: the byte offset ", tensor.byte_offset, " is too large");
   elements.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   return elements;
 }
@@ -129,11 +129,10 @@ Status import(const librt::DeviceSet& devices, DLManagedTensorVersioned* from, r
   if (given.device_type == RT_DLPACK_CUDA && ordinal >= 0 && given.device_id != ordinal)
     return librt::invalid_argument("rt_memory_from_dlpack: expected a tensor of CUDA device ", ordinal,
                                    ", found one of device ", given.device_id,
-                                   "; copy it, or create the session with that device");
+                                   "; copy it, or create the session there");
   if (!librt::is_aligned(elements.data, devices.alignment()))
-    return librt::invalid_argument(
-        "rt_memory_from_dlpack: expected a first element at a multiple of ", devices.alignment(),
-        " bytes; copy the tensor, or, if it is in host memory, bind the result of rt_dlpack_view");
+    return librt::invalid_argument("rt_memory_from_dlpack: expected a first element at a multiple of ",
+                                   devices.alignment(), " bytes; copy it, or bind its rt_dlpack_view");
   librt::api::fill(out, elements.info, nullptr);
   options.kind = of_cuda ? RT_MEMORY_CUDA : RT_MEMORY_HOST;
   options.read_only = (managed->flags & RT_DLPACK_READ_ONLY) != 0;

@@ -37,22 +37,25 @@ Status check_hooks(const rt_session_options& c, const rt_allocator& allocator, c
   return {};
 }
 
-Status take_custom(const rt_session_options& c, librt::CustomOperators& all) {
+Status take_custom(const rt_session_options& c, std::shared_ptr<const librt::CustomOperators>& to) {
+  if (c.custom_operator_count == 0) return {};
   const auto* at = reinterpret_cast<const char*>(c.custom_operators);
-  if (at == nullptr && c.custom_operator_count > 0)
-    return librt::invalid_argument("custom_operators: the pointer is null");
-  for (size_t i = 0; i < c.custom_operator_count; ++i, at += librt::api::struct_size(at)) {
-    rt_custom_operator one;
+  if (at == nullptr) return librt::invalid_argument("custom_operators: the pointer is null");
+  librt::CustomOperators all(c.custom_operator_count);
+  for (size_t i = 0; i < all.size(); ++i, at += librt::api::struct_size(at)) {
+    rt_custom_operator& one = all[i].functions;
     RT_TRY(librt::api::take_in(reinterpret_cast<const rt_custom_operator*>(at), one, "rt_custom_operator"));
     if (one.name == nullptr || (one.run == nullptr && one.run_cuda == nullptr))
       return librt::invalid_argument("rt_custom_operator ", i,
                                      ": expected a name, and run or run_cuda; one of them is null");
-    for (const librt::CustomOperator& other : all)
-      if (other.name == one.name && other.domain == string(one.domain))
-        return librt::invalid_argument("custom_operators: '", other.name, "' of '", other.domain,
+    all[i].domain = string(one.domain);
+    all[i].name = one.name;
+    for (size_t k = 0; k < i; ++k)
+      if (all[k].name == all[i].name && all[k].domain == all[i].domain)
+        return librt::invalid_argument("custom_operators: '", all[i].name, "' of '", all[i].domain,
                                        "' is there twice");
-    all.push_back({string(one.domain), one.name, one});
   }
+  to = std::make_shared<const librt::CustomOperators>(std::move(all));
   return {};
 }
 

@@ -243,14 +243,14 @@ struct DeviceOptions {
   bool tf32 = false;           ///< matmuls of f32 may round their operands to TF32; needs the feature "tf32"
   std::string cache_folder;    ///< for pipelines and tuning results; empty: the user's cache folder
   const rt_communicator* communicator =
-      nullptr;                       ///< with the other ranks; null: single process. Outlives the device
-  rt_allocator allocator = {};       ///< Cpu: memory; allocate null: the C library's
-  rt_parallel parallel = {};         ///< Cpu: the application's threads; run null: its own
-  std::vector<int> cpus;             ///< Cpu: where its own threads may run; empty: anywhere
-  int priority = 0;                  ///< Cpu: nice value of its own threads; 0: that of the caller
-  CustomOperators custom_operators;  ///< of the application, for Custom nodes
-  int local_rank = 0;                ///< this rank's index among those on its machine
-  bool same_backend = true;          ///< all ranks open this backend now
+      nullptr;                  ///< with the other ranks; null: single process. Outlives the device
+  rt_allocator allocator = {};  ///< Cpu: memory; allocate null: the C library's
+  rt_parallel parallel = {};    ///< Cpu: the application's threads; run null: its own
+  std::vector<int> cpus;        ///< Cpu: where its own threads may run; empty: anywhere
+  int priority = 0;             ///< Cpu: nice value of its own threads; 0: that of the caller
+  std::shared_ptr<const CustomOperators> custom_operators;  ///< of the application; null: none
+  int local_rank = 0;                                       ///< this rank's index among those on its machine
+  bool same_backend = true;                                 ///< all ranks open this backend now
 };
 
 }  // namespace librt

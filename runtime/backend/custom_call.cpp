@@ -24,18 +24,17 @@ CustomCall::CustomCall(const rt_custom_operator& functions, const NodeView& node
   for (const TensorInfo& info : infos_) tensors_.push_back(tensor_of(info));
   for (size_t i = 0; i < input_count_; ++i)
     if (!node.has(i)) tensors_[i].rank = -1;
-  if (auto described = custom_attributes(values_); described.ok()) described_ = std::move(*described);
-  for (const CustomAttribute& one : described_)
-    texts_.push_back(one.type == 's' ? values_.text.substr(one.first, one.count) : std::string());
-  for (size_t i = 0; i < described_.size(); ++i) {
-    const CustomAttribute& one = described_[i];
+  CustomAttributeReader reader(values_);
+  for (CustomAttribute one;;) {
+    const Result<bool> more = reader.next(one);
+    if (!more.ok() || !*more) break;
     rt_custom_attribute& to = attributes_.emplace_back();
-    to.name = one.name.c_str();
+    to.name = texts_.emplace_back(one.name).c_str();
     to.count = one.count;
     to.kind = one.type == 'i' ? RT_CUSTOM_INTS : one.type == 'f' ? RT_CUSTOM_FLOATS : RT_CUSTOM_TEXT;
     if (one.type == 'i') to.ints = values_.ints.data() + one.first;
     if (one.type == 'f') to.floats = values_.floats.data() + one.first;
-    if (one.type == 's') to.text = texts_[i].c_str();
+    if (one.type == 's') to.text = texts_.emplace_back(values_.text, one.first, one.count).c_str();
   }
 }
 

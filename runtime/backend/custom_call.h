@@ -4,6 +4,8 @@
 // modules of backends.
 #pragma once
 
+#include <deque>
+
 #include "runtime/backend/custom_operators.h"
 #include "runtime/geometry/custom.h"
 
@@ -30,9 +32,8 @@ class CustomCall {
  private:
   rt_custom_operator functions_;
   std::string node_, operator_;
-  op::CustomAttributes values_;  ///< which the attributes refer to
-  std::vector<CustomAttribute> described_;
-  std::vector<std::string> texts_;
+  op::CustomAttributes values_;    ///< which the attributes refer to
+  std::deque<std::string> texts_;  ///< names and texts of the attributes, which stay where they are
   std::vector<TensorInfo> infos_;
   std::vector<rt_custom_attribute> attributes_;
   std::vector<rt_custom_tensor> tensors_;  ///< operands, then results

@@ -3,8 +3,9 @@
 namespace librt {
 namespace {
 
-const CustomOperator* find(const CustomOperators& all, const op::CustomAttributes& wanted) noexcept {
-  for (const CustomOperator& one : all)
+const CustomOperator* find(const CustomOperators* all, const op::CustomAttributes& wanted) noexcept {
+  if (all == nullptr) return nullptr;
+  for (const CustomOperator& one : *all)
     if (one.name == wanted.name && one.domain == wanted.domain) return &one;
   return nullptr;
 }
@@ -12,11 +13,10 @@ const CustomOperator* find(const CustomOperators& all, const op::CustomAttribute
 }  // namespace
 
 const CustomOperator* find_custom(const Device& device, const NodeView& node) noexcept {
-  if (device.custom_operators == nullptr) return nullptr;
-  return find(*device.custom_operators, node.as<op::CustomAttributes>());
+  return find(device.custom_operators, node.as<op::CustomAttributes>());
 }
 
-Status check_custom(const Graph& graph, const CustomOperators& operators) {
+Status check_custom(const Graph& graph, const CustomOperators* operators) {
   for (const Node& node : graph.nodes) {
     for (const Graph& body : node.bodies) RT_TRY(check_custom(body, operators));
     if (node.kind() != OpKind::Custom) continue;
@@ -24,8 +24,7 @@ Status check_custom(const Graph& graph, const CustomOperators& operators) {
     if (find(operators, wanted) == nullptr)
       return unsupported(describe(node), ": expected a kernel for the operator '", wanted.name,
                          "' of the domain '", wanted.domain,
-                         "', which is the application's; give it to the session in "
-                         "rt_session_options.custom_operators (rt/custom.h)");
+                         "'; give it in rt_session_options.custom_operators (rt/custom.h)");
   }
   return {};
 }

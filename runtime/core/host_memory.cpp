@@ -17,7 +17,7 @@ uint64_t number_in(const char* path) noexcept {
   char text[32] = {};
   const auto count = read(file, text, sizeof text - 1);
   close(file);
-  return count > 0 ? std::strtoull(text, nullptr, 10) : 0;
+  return count > 0 ? static_cast<uint64_t>(std::strtod(text, nullptr)) : 0;
 }
 
 uint64_t find() noexcept {

@@ -1,9 +1,11 @@
 #include "runtime/geometry/custom.h"
 
-#include <charconv>
+#include <algorithm>
 
 namespace librt {
 namespace {
+
+constexpr size_t kMostValues = 1 << 20;  ///< more than any list has
 
 Result<int64_t> extent_of(const NodeView& node, int64_t number) {
   if (number >= 0) return number;
@@ -11,44 +13,41 @@ Result<int64_t> extent_of(const NodeView& node, int64_t number) {
   if (input < static_cast<int64_t>(node.input_count()))
     if (const auto i = static_cast<size_t>(input); node.has(i) && axis < node.shape(i).rank())
       return node.shape(i)[static_cast<int>(axis)];
-  return invalid_argument("expected an operand ", input, " with an axis ", axis,
-                          ", of which a result has the extent");
+  return invalid_argument("expected an operand ", input, " with an axis ", axis);
 }
 
 }  // namespace
 
-Result<std::vector<CustomAttribute>> custom_attributes(const op::CustomAttributes& attributes) {
-  std::vector<CustomAttribute> all;
-  size_t ints = 0, floats = 0, text = 0;
-  std::string_view rest = attributes.attributes;
-  while (!rest.empty()) {
-    const size_t colon = rest.find(':'), end = std::min(rest.find(' '), rest.size());
-    CustomAttribute& next = all.emplace_back();
-    if (colon == 0 || colon >= end || end - colon < 3)
-      return invalid_argument("'", rest, "' is no description of attributes");
-    next.name = rest.substr(0, colon);
-    next.type = rest[colon + 1];
-    const char* const last = rest.data() + end;
-    const auto number = std::from_chars(rest.data() + colon + 2, last, next.count);
-    const size_t size = next.type == 'i'   ? attributes.ints.size()
-                        : next.type == 'f' ? attributes.floats.size()
-                        : next.type == 's' ? attributes.text.size()
-                                           : 0;
-    size_t& used = next.type == 'i' ? ints : next.type == 'f' ? floats : text;
-    if (number.ec != std::errc() || number.ptr != last || next.count > size - std::min(used, size))
-      return invalid_argument("attribute '", rest.substr(0, end), "': expected a type and as many of ", size,
-                              " values");
-    next.first = used;
-    used += next.count;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+Result<bool> CustomAttributeReader::next(CustomAttribute& to) {
+  if (rest_.empty()) return false;
+  const std::string_view one = rest_.substr(0, rest_.find(' '));
+  const size_t colon = one.find(':');
+  if (colon == 0 || colon >= one.size() || one.size() - colon < 3)
+    return invalid_argument("'", rest_, "' is no description of attributes");
+  to = {one.substr(0, colon), one[colon + 1], 0, 0};
+  const size_t list = std::string_view("ifs").find(to.type);
+  bool valid = list < std::size(lists_);
+  for (const char digit : one.substr(colon + 2)) {
+    valid = valid && digit >= '0' && digit <= '9' && to.count <= kMostValues;
+    to.count = 10 * to.count + static_cast<size_t>(digit - '0');
   }
-  return all;
+  const List values = valid ? lists_[list] : List{};
+  if (!valid || to.count > values.size - values.used)
+    return invalid_argument("attribute '", one, "': expected a type and as many of ", values.size, " values");
+  to.first = values.used;
+  lists_[list].used += to.count;
+  rest_.remove_prefix(std::min(one.size() + 1, rest_.size()));
+  return true;
 }
 
 Status infer_custom(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::CustomAttributes>();
   if (attributes.name.empty()) return invalid_argument("expected the name of an operator, found none");
-  RT_TRY(custom_attributes(attributes).status());
+  CustomAttributeReader reader(attributes);
+  CustomAttribute attribute;
+  for (bool more = true; more;) {
+    RT_ASSIGN(more, reader.next(attribute));
+  }
   const std::vector<int64_t>& numbers = attributes.outputs;
   for (size_t at = 0; at < numbers.size();) {
     const size_t left = numbers.size() - at;

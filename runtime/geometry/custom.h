@@ -3,7 +3,7 @@
 // Knows: how schema/ops.fbs packs them. Must not know: kernels, who registers them.
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/status.h"
@@ -11,15 +11,29 @@
 
 namespace librt {
 
-/// Values [first, first + count) of the list that `type` selects: 'i' ints, 'f' floats, 's' text.
+/// Values [first, first + count) of the list that `type` selects: 'i' ints, 'f' floats, 's' text. The name
+/// refers to the node's attributes.
 struct CustomAttribute {
-  std::string name;
+  std::string_view name;
   char type = 0;
   size_t first = 0, count = 0;
 };
 
-/// An error where the description is none, or speaks of other values than there are.
-Result<std::vector<CustomAttribute>> custom_attributes(const op::CustomAttributes& attributes);
+/// The attributes one by one, of a node that outlives it.
+class CustomAttributeReader {
+ public:
+  explicit CustomAttributeReader(const op::CustomAttributes& all)
+      : rest_(all.attributes), lists_{{all.ints.size()}, {all.floats.size()}, {all.text.size()}} {}
+  /// False after the last. An error where the description is none, or speaks of other values than there are.
+  Result<bool> next(CustomAttribute& to);
+
+ private:
+  struct List {
+    size_t size = 0, used = 0;
+  };
+  std::string_view rest_;
+  List lists_[3];
+};
 
 /// Types and shapes of the results for these operands.
 Status infer_custom(const NodeView& node, std::vector<TensorInfo>& outputs);

@@ -45,9 +45,7 @@ Status check_scalars(const Attributes& attributes) {
 }
 
 /// The operands that Attention and its gradient share.
-template <class Attributes>
 Status check_operands(const NodeView& node) {
-  RT_TRY(check_scalars(node.as<Attributes>()));
   RT_TRY(expect_dtype(node, kQuery, "query", kFloats));
   RT_TRY(expect_same_dtype(node, kKey, "key", kQuery, "query"));
   RT_TRY(expect_same_dtype(node, kValue, "value", kQuery, "query"));
@@ -87,12 +85,14 @@ Shape output_shape(const NodeView& node) {
 }
 
 Status infer_attention(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(check_operands<op::AttentionAttributes>(node));
+  RT_TRY(check_scalars(node.as<op::AttentionAttributes>()));
+  RT_TRY(check_operands(node));
   return add_output(outputs, node.dtype(kQuery), output_shape(node));
 }
 
 Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(check_operands<op::AttentionGradAttributes>(node));
+  RT_TRY(check_scalars(node.as<op::AttentionGradAttributes>()));
+  RT_TRY(check_operands(node));
   for (const size_t i : {kOutput, kGradOutput}) {
     const char* const name = i == kOutput ? "y" : "grad_y";
     if (!node.has(i)) return invalid_argument("expected an input '", name, "'");

@@ -16,10 +16,8 @@ constexpr DTypeSet kScaleTypes{DType::F32, DType::F16, DType::BF16};
 constexpr DTypeSet kCodes{DType::I8, DType::U8, DType::I16, DType::U16};
 
 /// Checks x's, the scale's and the zero point's shapes against each other; `codes` is the zero point's type.
-template <class Attributes>
-Status check_groups(const NodeView& node, DType quantized) {
-  const auto& attributes = node.as<Attributes>();
-  RT_TRY(scale_groups(node.shape(0), node.shape(1), attributes.axis, attributes.block_size).status());
+Status check_groups(const NodeView& node, int64_t axis, int64_t block_size, DType quantized) {
+  RT_TRY(scale_groups(node.shape(0), node.shape(1), axis, block_size).status());
   if (!node.has(2)) return {};
   RT_TRY(expect_dtype(node, 2, "zero_point", DTypeSet(quantized)));
   return expect_shape(node, 2, "zero_point", node.shape(1));
@@ -40,7 +38,8 @@ int64_t zero_point(std::span<const ConstTensorView> inputs, int64_t i) {
 }
 
 Status infer_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  const uint8_t to = node.as<op::QuantizeLinearAttributes>().to;
+  const auto& attributes = node.as<op::QuantizeLinearAttributes>();
+  const uint8_t to = attributes.to;
   if (to >= kDTypeCount || !kCodes.contains(static_cast<DType>(to)))
     return invalid_argument("expected one of ", kCodes, " as `to`, found value ", to);
   RT_TRY(expect_dtype(node, 0, "x", kScaleTypes | DTypeSet(DType::I32)));
@@ -48,7 +47,7 @@ Status infer_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
     RT_TRY(expect_dtype(node, 1, "scale of integers", DTypeSet(DType::F32)));
   else
     RT_TRY(expect_same_dtype(node, 1, "scale", 0, "x"));
-  RT_TRY(check_groups<op::QuantizeLinearAttributes>(node, static_cast<DType>(to)));
+  RT_TRY(check_groups(node, attributes.axis, attributes.block_size, static_cast<DType>(to)));
   return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 
@@ -76,12 +75,13 @@ Status eval_quantize(const NodeView& node, std::span<const ConstTensorView> inpu
 }
 
 Status infer_dequantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  const uint8_t to = node.as<op::DequantizeLinearAttributes>().to;
+  const auto& attributes = node.as<op::DequantizeLinearAttributes>();
+  const uint8_t to = attributes.to;
   if (to >= kDTypeCount || !kScaleTypes.contains(static_cast<DType>(to)))
     return invalid_argument("expected one of ", kScaleTypes, " as `to`, found value ", to);
   RT_TRY(expect_dtype(node, 0, "x", kCodes | DTypeSet(DType::I32)));
   RT_TRY(expect_dtype(node, 1, "scale", kScaleTypes));
-  RT_TRY(check_groups<op::DequantizeLinearAttributes>(node, node.dtype(0)));
+  RT_TRY(check_groups(node, attributes.axis, attributes.block_size, node.dtype(0)));
   return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 

@@ -34,15 +34,14 @@ Status check_epilogue(const op::EpilogueAttributes* epilogue) {
 }
 
 /// Checks the requantization's operands and adds the result; the last axis of `sums` has `channels`.
-template <class Attributes>
-Status infer_requantized(const NodeView& node, const Requantized& at, const Shape& sums, int64_t channels,
+Status infer_requantized(const NodeView& node, const op::EpilogueAttributes* epilogue, uint8_t type,
+                         const Requantized& at, const Shape& sums, int64_t channels,
                          std::vector<TensorInfo>& outputs) {
-  const auto& attributes = node.as<Attributes>();
-  RT_TRY(check_epilogue(attributes.epilogue.get()));
+  RT_TRY(check_epilogue(epilogue));
   constexpr DTypeSet kResults{DType::F32, DType::U8, DType::I8};
-  if (attributes.to >= kDTypeCount || !kResults.contains(static_cast<DType>(attributes.to)))
-    return invalid_argument("expected one of ", kResults, " as `to`, found value ", attributes.to);
-  const auto to = static_cast<DType>(attributes.to);
+  if (type >= kDTypeCount || !kResults.contains(static_cast<DType>(type)))
+    return invalid_argument("expected one of ", kResults, " as `to`, found value ", type);
+  const auto to = static_cast<DType>(type);
   RT_TRY(expect_dtype(node, at.scale, "scale", DTypeSet(DType::F32)));
   if (node.shape(at.scale) != Shape{}) RT_TRY(expect_shape(node, at.scale, "scale", {channels}));
   if (node.has(at.bias)) {
@@ -90,7 +89,9 @@ Status infer_requantize(const NodeView& node, std::vector<TensorInfo>& outputs) 
   RT_TRY(expect_dtype(node, 0, "sums", DTypeSet(DType::I32)));
   RT_TRY(expect_rank(node, 0, "sums", 1));
   const Shape& sums = node.shape(0);
-  return infer_requantized<op::RequantizeAttributes>(node, kOfSums, sums, sums.back(), outputs);
+  const auto& attributes = node.as<op::RequantizeAttributes>();
+  return infer_requantized(node, attributes.epilogue.get(), attributes.to, kOfSums, sums, sums.back(),
+                           outputs);
 }
 
 std::vector<ValueId> body_of_requantize(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
@@ -133,8 +134,9 @@ Status infer_quantized_conv(const NodeView& node, std::vector<TensorInfo>& outpu
   RT_TRY(check_factors(node));
   RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
   if (node.has(3)) RT_TRY(expect_shape(node, 3, "x_zero_point", {}));
-  return infer_requantized<op::QuantizedConvAttributes>(node, kOfMatmul, geometry.output_shape(),
-                                                        geometry.output_channels, outputs);
+  const auto& attributes = node.as<op::QuantizedConvAttributes>();
+  return infer_requantized(node, attributes.epilogue.get(), attributes.to, kOfMatmul, geometry.output_shape(),
+                           geometry.output_channels, outputs);
 }
 
 std::vector<ValueId> body_of_quantized_conv(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
@@ -153,8 +155,9 @@ Status infer_quantized_matmul(const NodeView& node, std::vector<TensorInfo>& out
     most[most.rank() - 1] = 1;
     RT_TRY(expect_shape(node, 3, "x_zero_point", most));
   }
-  return infer_requantized<op::QuantizedMatMulAttributes>(node, kOfMatmul, geometry.result, geometry.n,
-                                                          outputs);
+  const auto& attributes = node.as<op::QuantizedMatMulAttributes>();
+  return infer_requantized(node, attributes.epilogue.get(), attributes.to, kOfMatmul, geometry.result,
+                           geometry.n, outputs);
 }
 
 std::vector<ValueId> body_of_quantized_matmul(Emitter& e, const Node& node, std::span<const ValueId> inputs) {

@@ -3,6 +3,7 @@
 // `sorted` is set.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "runtime/ops/page_support.h"
@@ -75,7 +76,7 @@ Cost cost_topk(const NodeView& node) {
   const Shape& x = node.shape(0);
   const auto axis = normalized_axis(node.as<op::TopKAttributes>().axis, x.rank());
   const double extent = axis ? static_cast<double>(x[*axis]) : 1;
-  return elementwise_cost(node, node.outputs.empty() ? 0 : std::log2(extent + 1));
+  return elementwise_cost(node, node.outputs.empty() ? 0 : std::log(extent + 1) / std::numbers::ln2);
 }
 
 void topk_gradient(GradContext& context) {

@@ -68,7 +68,7 @@ Status check_same_device(const SessionOptions& options, const DeviceSet& devices
       options.priority != 0)
     return invalid_argument(
         name, ": allocator, parallel, cpus and priority are the other session's; leave them out");
-  if (!options.custom_operators.empty())
+  if (options.custom_operators != nullptr)
     return invalid_argument(name, ": custom_operators are the other session's; leave them out");
   if (options.cuda_stream != nullptr)
     return invalid_argument("cuda_stream: ", name,
@@ -138,7 +138,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   if (model->checks != nullptr) RT_TRY(model->checks->verify_size());
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
-  RT_TRY(check_custom(*session->graph_, devices->options().custom_operators));
+  RT_TRY(check_custom(*session->graph_, devices->options().custom_operators.get()));
   Workspace& shared = session->shared_;
   shared.devices = devices;
   if (share != nullptr) {

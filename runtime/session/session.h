@@ -41,7 +41,7 @@ struct SessionOptions {
   rt_allocator allocator = {};  ///< allocate null: none
   rt_parallel parallel = {};    ///< run null: none
   std::vector<int> cpus = {};
-  CustomOperators custom_operators = {};
+  std::shared_ptr<const CustomOperators> custom_operators = nullptr;
   int priority = 0;
   /// The mapped model file, if any: pages of weights that only planning reads are released.
   std::span<const std::byte> mapped = {};

@@ -235,7 +235,7 @@ class Ownership(unittest.TestCase):
                         Exporter.__dlpack__ = kept
                 del exporter
                 self.assertEqual(sys.getrefcount(view), references)
-        with self.assertRaisesRegex(librt.Unsupported, "Exporter: DLPack: expected elements of a type of librt"):
+        with self.assertRaisesRegex(librt.Unsupported, "Exporter: DLPack: expected an element type of librt"):
             librt.Tensor(Exporter(numpy.ones(2, complex), True))
 
     def test_capsules_that_nobody_takes(self):

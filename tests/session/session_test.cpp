@@ -494,14 +494,19 @@ TEST(FarSession, PlansOfOtherShapesTakeTurnsWithTheirConstants) {
   };
   Far far = open_far(counting_down(), {OpKind::Add});
   run(*far.session, 100);
+  EXPECT_EQ(far.session->memory().weights, 512u);
+  // With a limit, floats that grow with the shapes are left to the device; the integers remain constants.
+  options.memory_limit = uint64_t{1} << 30;
+  far = open_far(counting_down(), {OpKind::Add, OpKind::Cast}, {}, options);
+  run(*far.session, 100);
   MemoryStats stats = far.session->memory();
-  EXPECT_EQ(stats.weights, 512u);
+  EXPECT_EQ(stats.weights, 1024u);
   const uint64_t planned = stats.weights + stats.arena;
   // With a limit of exactly this, other shapes that need no more run too, in any order.
   options.memory_limit = planned;
   for (const std::vector<int64_t>& order :
        {std::vector<int64_t>{100, 70, 100, 70, 3}, {70, 100, 70, 3, 100}}) {
-    far = open_far(counting_down(), {OpKind::Add}, {}, options);
+    far = open_far(counting_down(), {OpKind::Add, OpKind::Cast}, {}, options);
     for (const int64_t n : order) run(*far.session, n);
     stats = far.session->memory();
     EXPECT_EQ(stats.plans, 3u);

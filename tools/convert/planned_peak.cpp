@@ -54,7 +54,9 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
     if (by_value[i])
       return unsupported("the value of input '", graph[graph.inputs[i]].name, "' determines shapes");
   DeviceOptions options;
-  stand_in(graph, options.custom_operators);
+  CustomOperators stand_ins;
+  stand_in(graph, stand_ins);
+  options.custom_operators = std::make_shared<const CustomOperators>(std::move(stand_ins));
   RT_ASSIGN(std::shared_ptr<DeviceSet> devices, DeviceSet::open(backend, options));
   const std::vector<TensorInfo> inputs = inputs_at(graph, extents);
   RT_TRY(check_inputs(graph, inputs));

@@ -72,7 +72,8 @@ double TimeCurve::at(double work) const noexcept {
   if (i == 0) return points[0].seconds;
   const Point& left = points[i - 1];
   if (i == count) return left.seconds * work / left.work;
-  const double share = std::log(work / left.work) / std::log(points[i].work / left.work);
+  const double from = std::log(static_cast<double>(left.work));
+  const double share = (std::log(work) - from) / (std::log(static_cast<double>(points[i].work)) - from);
   return left.seconds * std::pow(points[i].seconds / left.seconds, share);
 }
 

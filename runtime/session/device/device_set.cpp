@@ -17,8 +17,7 @@ Result<std::shared_ptr<DeviceSet>> DeviceSet::adopt(DevicePtr device, const Devi
   if (const DeviceInfo& info = device->info(); options.tf32 && !has_feature(info, "tf32"))
     return unsupported("precision 'tf32': '", info.name, "' (", info.backend,
                        ") has no TF32 matmuls; use fp32, or cuda on compute capability 8.0 or newer");
-  auto set = std::make_shared<DeviceSet>();
-  set->options_ = options;
+  auto set = std::make_shared<DeviceSet>(options);
   RT_TRY(set->add(std::move(device)));
   return set;
 }
@@ -37,7 +36,7 @@ Status DeviceSet::add(DevicePtr device) {
     entry.space = 1;
   }
   alignment_ = std::max(alignment_, info.alignment);
-  device->custom_operators = &options_.custom_operators;
+  device->custom_operators = options_.custom_operators.get();
   entry.device = std::move(device);
   entries_.push_back(std::move(entry));
   return {};

@@ -23,6 +23,8 @@ class DeviceSet {
   };
   static constexpr size_t kChosen = 0;
 
+  /// Without a device: see open().
+  explicit DeviceSet(const DeviceOptions& options) : options_(options) {}
   /// Unsupported if TF32 is requested and the device does not support it.
   static Result<std::shared_ptr<DeviceSet>> open(const std::string& backend, const DeviceOptions& options);
   /// For tests: an already open device.

@@ -156,7 +156,7 @@ double moving_seconds(const DeviceProfile& profile, double bytes) {
 
 Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states,
                              std::span<const TensorInfo> inputs, const std::string& precision) {
-  DeviceSet devices;
+  DeviceSet devices{DeviceOptions{}};
   const std::vector<const std::byte*> values(inputs.size());
   FoldedConstants folded;
   ConvertedConstants converted;

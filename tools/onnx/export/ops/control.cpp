@@ -1,6 +1,9 @@
 // If and Loop: ONNX's bodies read values of the graphs around them by name, librt's get them as inputs. And
 // operators of the application, with their domain.
 #include "runtime/ops/control.h"
+
+#include <deque>
+
 #include "runtime/geometry/custom.h"
 #include "tools/onnx/export/node_writer.h"
 #include "tools/onnx/onnx.pb.h"
@@ -28,23 +31,28 @@ Result<bool> write_loop(NodeWriter& n) {
 }
 
 /// One value is written as a number, several or none as a list.
-Attribute custom_attribute(const CustomAttribute& from, const op::CustomAttributes& all) {
+Attribute custom_attribute(const char* name, const CustomAttribute& from, const op::CustomAttributes& all) {
   const auto part = [&](const auto& list) {
     const auto first = list.begin() + static_cast<ptrdiff_t>(from.first);
     return std::decay_t<decltype(list)>(first, first + static_cast<ptrdiff_t>(from.count));
   };
-  if (from.type == 's') return {from.name.c_str(), part(all.text)};
-  if (from.type == 'f' && from.count == 1) return {from.name.c_str(), all.floats[from.first]};
-  if (from.type == 'f') return {from.name.c_str(), part(all.floats)};
-  if (from.count == 1) return {from.name.c_str(), all.ints[from.first]};
-  return {from.name.c_str(), part(all.ints)};
+  if (from.type == 's') return {name, part(all.text)};
+  if (from.type == 'f' && from.count == 1) return {name, all.floats[from.first]};
+  if (from.type == 'f') return {name, part(all.floats)};
+  if (from.count == 1) return {name, all.ints[from.first]};
+  return {name, part(all.ints)};
 }
 
 Result<bool> write_custom(NodeWriter& n) {
   const auto& custom = n.as<op::CustomAttributes>();
-  RT_ASSIGN(const std::vector<CustomAttribute> all, custom_attributes(custom));
+  CustomAttributeReader reader(custom);
+  std::deque<std::string> names;
   Attributes attributes;
-  for (const CustomAttribute& each : all) attributes.push_back(custom_attribute(each, custom));
+  for (CustomAttribute one;;) {
+    RT_ASSIGN(const bool more, reader.next(one));
+    if (!more) break;
+    attributes.push_back(custom_attribute(names.emplace_back(one.name).c_str(), one, custom));
+  }
   const Names inputs = n.ins(), outputs = n.outs();
   n.writer.add(custom.name, inputs, outputs, attributes).set_domain(custom.domain);
   n.writer.require_domain(custom.domain);
