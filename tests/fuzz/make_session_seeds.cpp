@@ -1,5 +1,6 @@
 // Writes the seeds of fuzz_session into a folder: a model for each operator case, a second one with a dynamic
-// dimension, which the reference runs, and models with a Loop and an If. Fails if an operator has none.
+// dimension, which the reference runs, and models with a Loop, an If and an operator of the application.
+// Fails if an operator has none.
 //
 //   make_session_seeds FOLDER
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "runtime/geometry/custom.h"
 #include "tests/support/case_model.h"
 #include "tools/compiler/writer.h"
 
@@ -49,6 +51,25 @@ Result<ModelGraph> control_model(OpKind kind) {
   return model;
 }
 
+/// An operator of the application with attributes of each type.
+Result<ModelGraph> custom_model() {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  compiler::Builder build(model.entries.back().graph);
+  const ValueId x = build.input("x", DType::F32, {{.symbol = build.graph().symbol("n")}, {.extent = 3}});
+  op::CustomAttributes attributes;
+  attributes.domain = "com.example";
+  attributes.name = "Scale";
+  attributes.outputs = {static_cast<int64_t>(DType::F32), 2, custom_extent_of(0, 0), custom_extent_of(0, 1)};
+  attributes.attributes = "axis:i1 weights:f2 mode:s4";
+  attributes.ints = {-1};
+  attributes.floats = {0.5f, 2.5f};
+  attributes.text = "fast";
+  build.output(build.emit(std::move(attributes), {x}));
+  RT_TRY(Status(build.status()));
+  return model;
+}
+
 Status write_seeds(const std::string& folder) {
   std::set<OpKind> missing;
   for (int kind = 1; kind < kOpCount; ++kind) missing.insert(static_cast<OpKind>(kind));
@@ -64,8 +85,8 @@ Status write_seeds(const std::string& folder) {
       if (symbolic) std::ofstream(path, std::ios::binary | std::ios::app).put(kOnReference);
       missing.erase(c.op.type);
     }
-  for (const OpKind kind : {OpKind::If, OpKind::Loop}) {
-    RT_ASSIGN(const ModelGraph model, control_model(kind));
+  for (const OpKind kind : {OpKind::If, OpKind::Loop, OpKind::Custom}) {
+    RT_ASSIGN(const ModelGraph model, kind == OpKind::Custom ? custom_model() : control_model(kind));
     RT_TRY(compiler::write_model(model, folder + "/" + std::string(name_of(kind)) + ".rt"));
     missing.erase(kind);
   }
