@@ -147,8 +147,7 @@ same text_classifier logits --dim batch=2 --dim sequence=12
 same char_transformer logits --dim batch=2 --dim sequence=5
 same bert_layer output --dim batch=1 --dim sequence=5
 same resnet18_mnist logits --dim batch=1
-refuses 2 "a MODEL.onnx is written only of zoo:NAME" rtconvert lenet.rt -o other.onnx
-refuses 2 "a MODEL.onnx is written only of zoo:NAME" rtconvert zoo:lenet5 -o other.onnx --train
+refuses 2 "a MODEL.onnx has the entry for inference" rtconvert zoo:lenet5 -o other.onnx --train
 
 echo "--- the cache folder"
 touch "$XDG_CACHE_HOME/librt/mine"
