@@ -299,7 +299,7 @@ void compare(const ModelGraph& before, const std::vector<std::byte>& file, const
   if (!values || got.results == want.results) return;
   const double rounding = rounding_of(graph);
   std::vector<Outcome> disturbed;
-  for (const uint64_t seed : {1, 2}) {
+  for (const uint64_t seed : {uint64_t{1}, uint64_t{2}}) {
     Random random(seed);
     ModelGraph model = before;
     disturb(model.entries[entry].graph, rounding, random);
