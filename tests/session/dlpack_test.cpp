@@ -9,6 +9,7 @@
 
 #include "rt/dlpack.hpp"
 #include "tests/session/backend.h"
+#include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
@@ -40,32 +41,12 @@ namespace librt {
 namespace {
 
 using compiler::Builder;
+using test::says;
 using Floats = std::vector<float>;
 
 std::string backend_name;
 bool validation = false;
 bool has_host_memory = false;
-
-#define ASSERT_OK(expression)                                          \
-  do {                                                                 \
-    const auto& asserted_status = (expression);                        \
-    ASSERT_TRUE(asserted_status.ok()) << status_text(asserted_status); \
-  } while (0)
-
-std::string status_text(const rt::Status& status) {
-  return status.message();
-}
-template <class T>
-std::string status_text(const rt::Result<T>& result) {
-  return result.status().message();
-}
-template <class Outcome>
-testing::AssertionResult says(const Outcome& outcome, std::string_view words) {
-  if (!outcome.ok() && status_text(outcome).find(words) != std::string::npos)
-    return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "expected an error with '" << words << "', found '"
-                                     << status_text(outcome) << "'";
-}
 
 /// y = x + x, f32[rows,4].
 rt::Session open(rt::SessionOptions options = {}) {
