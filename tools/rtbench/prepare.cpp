@@ -95,7 +95,7 @@ rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOp
   auto session = rt::Session::create(model, session_options);
   if (!session || options.adapter.empty()) return session;
   if (const Status status = tools::load_adapter(session->handle(), options.adapter); !status.ok())
-    return rt::Status(static_cast<rt::Code>(status.code()), status.message());
+    return as_public(status);
   return session;
 }
 

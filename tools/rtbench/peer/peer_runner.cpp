@@ -7,15 +7,8 @@
 #include "tools/rtbench/prepare.h"
 
 namespace librt::bench {
-namespace {
 
 using nlohmann::json;
-
-rt::Status as_public(const Status& status) {
-  return rt::Status(static_cast<rt::Code>(status.code()), status.message());
-}
-
-}  // namespace
 
 rt::Result<std::unique_ptr<PeerRunner>> PeerRunner::open(Peer& peer, const BenchModel& model,
                                                          const MeasureOptions& options, StopRequest& stop) {
