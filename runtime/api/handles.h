@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct rt_status {
 struct rt_model {
   std::shared_ptr<const librt::ModelGraph> graph;
   std::span<const std::byte> mapped;  ///< the mapped model file, if any
+  /// What its sessions share; expired while there are none.
+  mutable std::mutex mutex;
+  mutable std::weak_ptr<librt::PackedPool> packed_pool;
 };
 
 struct rt_session {

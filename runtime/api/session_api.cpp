@@ -59,6 +59,13 @@ Status take_custom(const rt_session_options& c, std::shared_ptr<const librt::Cus
   return {};
 }
 
+std::shared_ptr<librt::PackedPool> pool_of(const rt_model& model) {
+  const std::lock_guard lock(model.mutex);
+  std::shared_ptr<librt::PackedPool> pool = model.packed_pool.lock();
+  if (pool == nullptr) model.packed_pool = pool = std::make_shared<librt::PackedPool>();
+  return pool;
+}
+
 Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
               rt_session& made) {
   if (model == nullptr) return librt::invalid_argument("the model is null");
@@ -95,7 +102,8 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .parallel = parallel,
                                 .cpus = {c.cpus, c.cpus + c.cpu_count},
                                 .priority = c.priority,
-                                .mapped = model->mapped};
+                                .mapped = model->mapped,
+                                .packed_pool = pool_of(*model)};
   RT_TRY(take_custom(c, options.custom_operators));
   const bool states = c.share_states_with != nullptr;
   if (states && c.share_device_with != nullptr)

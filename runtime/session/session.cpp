@@ -166,7 +166,10 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   shared.plan_cache_bytes = options.plan_cache_bytes;
   session->options_ = options;
   session->options_.allocator = devices->options().allocator;
-  if (session->options_.allocator.allocate != nullptr) shared.allocator = &session->options_.allocator;
+  if (session->options_.allocator.allocate != nullptr)
+    shared.allocator = &session->options_.allocator;
+  else  // what the application allocates for one session cannot outlive it
+    shared.packed.share(options.packed_pool);
   const Graph& graph = *session->graph_;
   session->inputs_.resize(graph.inputs.size());
   session->outputs_.resize(graph.outputs.size());

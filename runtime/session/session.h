@@ -45,6 +45,8 @@ struct SessionOptions {
   int priority = 0;
   /// The mapped model file, if any: pages of weights that only planning reads are released.
   std::span<const std::byte> mapped = {};
+  /// Of the model's sessions; null: the session shares no packed weights.
+  std::shared_ptr<PackedPool> packed_pool = nullptr;
 };
 
 struct MemoryStats {

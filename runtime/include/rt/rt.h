@@ -624,7 +624,7 @@ typedef struct rt_memory_stats {
   size_t struct_size;    /**< sizeof of this struct */
   uint64_t states;       /**< bytes of the states on the device */
   uint64_t weights;      /**< constants held for the device (not counting a mapped file used in place) */
-  uint64_t packed;       /**< constants in the packed layouts of kernels */
+  uint64_t packed;       /**< constants in the layouts of kernels, also what sessions of the model share */
   uint64_t arena;        /**< arena allocated: of the largest plan so far */
   uint64_t peak_planned; /**< arena the current plan needs, as computed by its memory planner */
   uint64_t naive;        /**< the same without memory reuse between values */

@@ -147,72 +147,111 @@ MemoryLocation PlanConstants::find(Device& device, const std::byte* data) const 
   return {slab_of(device), place.offset};
 }
 
-bool PackedStore::Key::operator<(const Key& other) const noexcept {
-  return std::tie(device, row, packed_key, constants) <
-         std::tie(other.device, other.row, other.packed_key, other.constants);
+bool PackedKey::operator<(const PackedKey& other) const noexcept {
+  return std::tie(device, row, packed_key, bytes, constants) <
+         std::tie(other.device, other.row, other.packed_key, other.bytes, other.constants);
 }
 
-size_t PackedStore::want(const Request& request) {
-  const size_t index = locations_.size();
+size_t PackedStore::want(Request request) {
+  request.index = locations_.size();
   if (request.key.packed_key != 0)
-    if (const auto [known, added] = shared_.try_emplace(request.key, index); !added) return known->second;
+    if (const auto [known, added] = known_.try_emplace(request.key, request.index); !added)
+      return known->second;
+  request.shared =
+      request.shared && pool_ != nullptr && request.key.packed_key != 0 && request.device->info().host_memory;
   locations_.push_back({});
-  wanted_.push_back(request);
-  wanted_index_.push_back(index);
-  wanted_bytes_ += aligned(request.bytes, *request.device);
-  return index;
+  wanted_bytes_ += aligned(request.key.bytes, *request.device);
+  wanted_.push_back(std::move(request));
+  return locations_.size() - 1;
 }
 
 void PackedStore::abandon() noexcept {
   wanted_.clear();
-  wanted_index_.clear();
   wanted_bytes_ = 0;
-  std::erase_if(shared_, [&](const auto& entry) { return locations_[entry.second].block == nullptr; });
+  std::erase_if(known_, [&](const auto& entry) { return locations_[entry.second].block == nullptr; });
 }
 
 Status PackedStore::commit(const StopSignal& stop, size_t& done, size_t total) {
-  const std::vector<Request> wanted = std::move(wanted_);
-  const std::vector<size_t> indices = std::move(wanted_index_);
-  wanted_.clear();
-  wanted_index_.clear();
-  wanted_bytes_ = 0;
-  const auto forget = [&](Status status) {
-    abandon();
-    return status;
-  };
-  AlignedBytes staging;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (locations_[indices[i]].block != nullptr) continue;
-    Device& device = *wanted[i].device;
-    size_t bytes = 0;
-    for (size_t k = i; k < wanted.size(); ++k)
-      if (wanted[k].device == &device) bytes += aligned(wanted[k].bytes, device);
-    auto allocated = Block::allocate(device, bytes);
-    if (!allocated.ok()) return forget(std::move(allocated).status());
-    BlockPtr block = std::move(allocated).value();
-    size_t offset = 0;
-    std::vector<std::pair<size_t, MemoryLocation>> filled;
-    for (size_t k = i; k < wanted.size(); ++k) {
-      if (wanted[k].device != &device) continue;
-      if (Status status = stop.report(RT_STAGE_WEIGHTS, done++, total); !status.ok())
-        return forget(std::move(status));
-      const bool direct = device.info().host_memory && block->host() != nullptr;
-      std::byte* target = direct ? block->host() + offset : nullptr;
-      if (!direct) {
-        if (Status status = staging.reserve(wanted[k].bytes); !status.ok()) return forget(std::move(status));
-        target = staging.data();
-      }
-      Status status = wanted[k].kernel->pack({target, wanted[k].bytes});
-      for (const std::span<const std::byte> source : wanted[k].mapped)
-        discard_pages(source.data(), source.size());
-      if (status.ok() && !direct) status = block->upload(offset, {target, wanted[k].bytes});
-      if (!status.ok()) return forget(std::move(status).in("packing weights"));
-      filled.push_back({indices[k], {block.get(), offset}});
-      offset += aligned(wanted[k].bytes, device);
+  struct Abandon {
+    PackedStore& store;
+    ~Abandon() { store.abandon(); }
+  } const abandon_what_failed{*this};
+  if (pool_ != nullptr) RT_TRY(commit_shared(stop, done, total));
+  for (size_t i = 0; i < wanted_.size(); ++i)
+    if (locations_[wanted_[i].index].block == nullptr) RT_TRY(commit_own(i, stop, done, total));
+  return {};
+}
+
+Status PackedStore::pack(const Request& request, std::byte* target) {
+  Status status = request.kernel->pack({target, request.key.bytes});
+  for (const std::span<const std::byte> source : request.mapped) discard_pages(source.data(), source.size());
+  return std::move(status).in("packing weights");
+}
+
+Status PackedStore::commit_shared(const StopSignal& stop, size_t& done, size_t total) {
+  const std::lock_guard lock(pool_->mutex);
+  std::vector<std::byte*>& addresses = pool_->addresses;
+  std::vector<size_t> places;
+  size_t missing = 0;
+  for (Request& request : wanted_) {
+    if (!request.shared) continue;
+    request.key.device = nullptr;
+    places.push_back(pool_->known.try_emplace(request.key, addresses.size()).first->second);
+    addresses.resize(std::max(addresses.size(), places.back() + 1));
+    if (addresses[places.back()] == nullptr) missing += aligned(request.key.bytes, *request.device);
+  }
+  std::byte* target = nullptr;
+  if (missing > 0) {
+    AlignedBytes block;
+    RT_TRY(block.reserve_huge(missing, target));
+    pool_->blocks.push_back(std::move(block));
+  }
+  size_t i = 0;
+  for (const Request& request : wanted_) {
+    if (!request.shared) continue;
+    RT_TRY(stop.report(RT_STAGE_WEIGHTS, done++, total));
+    const size_t bytes = aligned(request.key.bytes, *request.device);
+    const size_t place = places[i++];
+    if (addresses[place] != nullptr) {
+      found_bytes_ += bytes;
+    } else {
+      RT_TRY(pack(request, target));
+      addresses[place] = target;
+      target += bytes;
     }
-    for (const auto& [index, location] : filled) locations_[index] = location;
+    RT_ASSIGN(BlockPtr view, Block::wrap(*request.device, addresses[place], request.key.bytes));
+    blocks_.push_back(std::move(view));
+    locations_[request.index] = {blocks_.back().get(), 0};
     allocated_bytes_ += bytes;
-    blocks_.push_back(std::move(block));
+  }
+  return {};
+}
+
+Status PackedStore::commit_own(size_t first, const StopSignal& stop, size_t& done, size_t total) {
+  Device& device = *wanted_[first].device;
+  const auto is_member = [&](const Request& request) {
+    return request.device == &device && locations_[request.index].block == nullptr;
+  };
+  size_t bytes = 0;
+  for (const Request& request : wanted_)
+    if (is_member(request)) bytes += aligned(request.key.bytes, device);
+  RT_ASSIGN(BlockPtr allocated, Block::allocate(device, bytes));
+  Block* const block = allocated.get();
+  blocks_.push_back(std::move(allocated));
+  allocated_bytes_ += bytes;
+  const bool direct = device.info().host_memory && block->host() != nullptr;
+  AlignedBytes staging;
+  size_t offset = 0;
+  for (const Request& request : wanted_) {
+    if (!is_member(request)) continue;
+    RT_TRY(stop.report(RT_STAGE_WEIGHTS, done++, total));
+    const size_t size = request.key.bytes;
+    if (!direct) RT_TRY(staging.reserve(size));
+    std::byte* const target = direct ? block->host() + offset : staging.data();
+    RT_TRY(pack(request, target));
+    if (!direct) RT_TRY(block->upload(offset, {target, size}).in("packing weights"));
+    locations_[request.index] = {block, offset};
+    offset += aligned(size, device);
   }
   return {};
 }

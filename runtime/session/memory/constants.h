@@ -1,11 +1,12 @@
 // Constants where devices can read them: mapped memory in place, uploaded slabs, and packed bytes.
 //
-// Knows: which constant bytes already have a location. Two owners: the session for bytes that live as long as
-// it does (ConstantStore), a plan for those computed for its shapes (PlanConstants). Must not know: graphs,
-// values.
+// Knows: which constant bytes already have a location. Three owners: the session for bytes that live as long
+// as it does (ConstantStore), a plan for those computed for its shapes (PlanConstants), the model for those
+// that its sessions share (PackedPool). Must not know: graphs, values.
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -90,26 +91,44 @@ class PlanConstants {
   std::vector<Image> images_;
 };
 
-/// Packed bytes, shared by kernels of the same row that pack the same constants under the same key.
+/// What decides about packed bytes: the kernels of a row that pack the same constants under the same key
+/// share them.
+struct PackedKey {
+  const Device* device = nullptr;  ///< null in a PackedPool
+  const void* row = nullptr;
+  uint64_t packed_key = 0;
+  size_t bytes = 0;
+  std::vector<const void*> constants;
+  bool operator<(const PackedKey& other) const noexcept;
+};
+
+/// Packed bytes of a model's own constants in host memory, for all sessions of the model, and freed with the
+/// last of them.
+struct PackedPool {
+  /// Held while a session looks up and packs, so that others wait instead of packing the same. Recursive,
+  /// because a callback of the application that hears of progress may create a session.
+  std::recursive_mutex mutex;
+  std::map<PackedKey, size_t> known;       ///< indices of addresses
+  std::vector<std::byte*> addresses = {};  ///< null: not packed yet
+  std::vector<AlignedBytes> blocks = {};
+};
+
+/// The packed bytes of a session, or of a plan.
 class PackedStore {
  public:
-  struct Key {
-    const Device* device = nullptr;
-    const void* row = nullptr;
-    uint64_t packed_key = 0;
-    std::vector<const void*> constants;
-    bool operator<(const Key& other) const noexcept;
-  };
   struct Request {
-    Key key;
+    PackedKey key;
     Device* device = nullptr;
     Kernel* kernel = nullptr;
-    size_t bytes = 0;
+    bool shared = false;  ///< all constants are the model's own
+    size_t index = 0;     ///< of its location
     /// Constants in a mapped file that pack() reads; their pages are released afterwards.
     std::vector<std::span<const std::byte>> mapped = {};
   };
+  /// Looks for what is shared in `pool`, and puts it there. Null: everything is the store's own.
+  void share(std::shared_ptr<PackedPool> pool) noexcept { pool_ = std::move(pool); }
   /// Index of the location, which exists after commit().
-  size_t want(const Request& request);
+  size_t want(Request request);
   size_t wanted_bytes() const noexcept { return wanted_bytes_; }
   size_t wanted_count() const noexcept { return wanted_.size(); }
   /// Allocates and packs what was registered, unless `stop` ends it before. `done` counts what was packed of
@@ -118,15 +137,23 @@ class PackedStore {
   /// Drops what was registered and not committed.
   void abandon() noexcept;
   MemoryLocation find(size_t index) const { return locations_[index]; }
+  /// With those of the pool.
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+  /// Found in the pool, packed by another session.
+  size_t found_bytes() const noexcept { return found_bytes_; }
 
  private:
+  static Status pack(const Request& request, std::byte* target);
+  Status commit_shared(const StopSignal& stop, size_t& done, size_t total);
+  /// What is not shared, for the device of request `first`.
+  Status commit_own(size_t first, const StopSignal& stop, size_t& done, size_t total);
+
+  std::shared_ptr<PackedPool> pool_;
   std::vector<Request> wanted_;
-  std::vector<size_t> wanted_index_;
-  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  size_t wanted_bytes_ = 0, allocated_bytes_ = 0, found_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   std::vector<MemoryLocation> locations_;
-  std::map<Key, size_t> shared_;  ///< indices of locations
+  std::map<PackedKey, size_t> known_;  ///< indices of locations
 };
 
 }  // namespace librt

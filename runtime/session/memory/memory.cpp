@@ -39,6 +39,20 @@ Status AlignedBytes::reserve(size_t bytes, const rt_allocator* allocator) noexce
   return {};
 }
 
+Status AlignedBytes::reserve_huge(size_t bytes, std::byte*& begin) noexcept {
+  // The bytes before the first multiple of a huge page's size are never touched, so that they take no memory.
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const size_t slack = bytes >= kHugePage ? kHugePage : 0;
+  RT_TRY(reserve(bytes + slack));
+  begin = data_;
+  if (slack == 0) return {};
+  begin += kHugePage - reinterpret_cast<uintptr_t>(data_) % kHugePage;
+#if defined(__linux__)
+  madvise(begin, bytes, MADV_HUGEPAGE);  // a hint
+#endif
+  return {};
+}
+
 Status AlignedBytes::grow(size_t bytes, const rt_allocator* allocator) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
   AlignedBytes larger;

@@ -39,6 +39,8 @@ class AlignedBytes {
   Status reserve(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
   /// The same, preserving the content.
   Status grow(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
+  /// The same, with `begin` where huge pages can hold `bytes`.
+  Status reserve_huge(size_t bytes, std::byte*& begin) noexcept;
   /// Returns whole pages to the system: the address stays valid, the content is lost.
   void discard() noexcept { discard_pages(data_, capacity_); }
   std::byte* data() const noexcept { return data_; }

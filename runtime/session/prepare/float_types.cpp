@@ -42,7 +42,8 @@ Result<Ref> FloatTypes::constant(Ref value, const TensorInfo& info) {
                     .info = info,
                     .source = ValueSource::Constant,
                     .host = host,
-                    .stable = from.stable});
+                    .stable = from.stable,
+                    .origin = from.origin});
 }
 
 Result<Ref> FloatTypes::cast(Ref value, const TensorInfo& info) {

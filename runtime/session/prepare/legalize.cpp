@@ -131,6 +131,7 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
     const Value& value = graph.values[id];
     if (value.role == Role::Constant) {
       map[id] = constant(value.name, value.info(), value.data.data, true);
+      p_.values[map[id]].origin = value.data.data;
     } else if (value.role == Role::State) {
       const TensorInfo& info = request_.states[value.state].info;
       map[id] = info.bytes() == 0 ? constant(value.name, info, kNothing, true)
@@ -461,12 +462,16 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   if (node.kind() == OpKind::Reshape) {
     const PlanValue& from = p_.values[step.inputs[0]];
     const std::string& name = graph[node.outputs[0]].name;
-    map[node.outputs[0]] = from.source == ValueSource::Constant
-                               ? constant(name, infos[0], from.host, from.stable)
-                               : add({.name = name,
-                                      .info = infos[0],
-                                      .source = ValueSource::Alias,
-                                      .index = root_of(p_, step.inputs[0])});
+    if (from.source == ValueSource::Constant) {
+      const std::byte* const origin = from.origin;
+      map[node.outputs[0]] = constant(name, infos[0], from.host, from.stable);
+      p_.values[map[node.outputs[0]]].origin = origin;
+    } else {
+      map[node.outputs[0]] = add({.name = name,
+                                  .info = infos[0],
+                                  .source = ValueSource::Alias,
+                                  .index = root_of(p_, step.inputs[0])});
+    }
     floats_.add_alias(step.inputs[0], map[node.outputs[0]]);
     return {};
   }

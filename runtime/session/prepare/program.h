@@ -40,6 +40,8 @@ struct PlanValue {
   size_t bytes = 0;                 ///< in its layout
   const std::byte* host = nullptr;  ///< Constant: the bytes
   bool stable = false;              ///< Constant: the bytes live as long as the session
+  /// Constant: the model's bytes that these are, or from which they were converted; null: they were computed.
+  const std::byte* origin = nullptr;
   uint32_t storage = kNone;
   size_t offset = 0;  ///< where it begins: Alias: in the value that it shares, Step: in its storage
 };

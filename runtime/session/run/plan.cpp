@@ -14,16 +14,19 @@ void Plan::book(PlanContext& context) {
     Step& step = program_->steps[s];
     Device& device = context.devices.device(step.device);
     const uint32_t unbound = unbound_inputs(step);
-    PackedStore::Request pack{.key = {&device, step.row, step.needs.packed_key, {}},
+    PackedStore::Request pack{.key = {&device, step.row, step.needs.packed_key, step.needs.packed, {}},
                               .device = &device,
                               .kernel = step.kernel.get(),
-                              .bytes = step.needs.packed};
+                              .shared = true};
     bool stable = true;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (step.inputs[i] == kNone) continue;
       const PlanValue& value = program_->values[root_of(*program_, step.inputs[i])];
       if (value.source != ValueSource::Constant) continue;
-      pack.key.constants.push_back(value.host);
+      pack.key.constants.push_back(value.origin != nullptr ? value.origin : value.host);
+      if (pack.key.packed_key != 0)
+        pack.key.packed_key = 31 * pack.key.packed_key + static_cast<uint64_t>(value.info.dtype);
+      pack.shared = pack.shared && value.origin != nullptr;
       if (is_within(context.mapped, value.host)) pack.mapped.push_back({value.host, value.bytes});
       stable = stable && value.stable;
       // A transfer's constant is read by the host; any other is needed on the device that reads it.
@@ -35,7 +38,8 @@ void Plan::book(PlanContext& context) {
     }
     if (step.needs.packed == 0) continue;
     packed_is_own_[s] = !stable || step.needs.packed_key == 0;
-    step.packed = static_cast<uint32_t>((packed_is_own_[s] ? own_packed_ : context.packed).want(pack));
+    step.packed =
+        static_cast<uint32_t>((packed_is_own_[s] ? own_packed_ : context.packed).want(std::move(pack)));
   }
 }
 

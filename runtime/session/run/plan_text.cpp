@@ -157,7 +157,8 @@ std::string Session::plan_text() const {
          bytes_text(static_cast<uint64_t>(total.work.bytes)), " moved\n");
   append(out, "memory: arena ", bytes_text(total.arena), " (", bytes_text(total.naive),
          " without sharing), weights ", bytes_text(stats.weights), ", packed ", bytes_text(stats.packed),
-         ", states ", bytes_text(stats.states), "\n");
+         " (", bytes_text(shared_.packed.found_bytes()), " packed by another session), states ",
+         bytes_text(stats.states), "\n");
   return out;
 }
 

@@ -1,0 +1,220 @@
+// Sessions of one model on the CPU share the weights that kernels pack. Needs the cpu backend.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <latch>
+#include <thread>
+
+#include "rt/rt.hpp"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/writer.h"
+
+namespace librt {
+namespace {
+
+using compiler::Builder;
+using Floats = std::vector<float>;
+
+constexpr int64_t kImage = 16, kChannels = 64;
+
+Floats numbers(size_t count, uint32_t seed) {
+  Floats values(count);
+  for (float& value : values) {
+    seed = seed * 1664525 + 1013904223;
+    value = static_cast<float>(seed >> 8) / static_cast<float>(1 << 24) - 0.5f;
+  }
+  return values;
+}
+
+/// y = conv(conv(x)), f32[batch,16,16,64]: two weights that kernels want in a layout of their own.
+std::vector<std::byte> model_file() {
+  ModelGraph model;
+  Graph graph;
+  graph.name = "infer";
+  Builder build(graph, &model.states);
+  ValueId x = build.input(
+      "x", DType::F32,
+      {{.symbol = graph.symbol("batch")}, {.extent = kImage}, {.extent = kImage}, {.extent = kChannels}});
+  for (uint32_t seed : {1u, 2u}) {
+    const Floats weight = numbers(kChannels * 9 * kChannels, seed);
+    op::ConvAttributes attributes;
+    attributes.strides = attributes.dilations = {1, 1};
+    attributes.pads = {1, 1, 1, 1};
+    attributes.groups = 1;
+    x = build.emit(std::move(attributes),
+                   {x, build.constant({DType::F32, {kChannels, 3, 3, kChannels}},
+                                      Blob::copy_of(weight.data(), weight.size() * sizeof(float)))});
+  }
+  build.output(x);
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  model.entries.push_back({"infer", std::move(graph)});
+  auto bytes = compiler::serialize_model(model);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return {reinterpret_cast<const std::byte*>(bytes->data()),
+          reinterpret_cast<const std::byte*>(bytes->data()) + bytes->size()};
+}
+
+class SharedWeights : public testing::Test {
+ protected:
+  void SetUp() override { model_ = load(); }
+  rt::Model load() const {
+    auto model = rt::Model::from_memory(file_, false);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    return std::move(model).value();
+  }
+  static rt::Session open(const rt::Model& model, rt::SessionOptions options = {}) {
+    options.backend = "cpu";
+    auto session = rt::Session::create(model, options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return std::move(session).value();
+  }
+  static Floats run(rt::Session& session, int64_t batch = 1) {
+    const Floats x = numbers(static_cast<size_t>(batch * kImage * kImage * kChannels), 7);
+    EXPECT_TRUE(session.set_input(0, rt::Tensor::of({batch, kImage, kImage, kChannels}, x)).ok());
+    const rt::Status status = session.run();
+    EXPECT_TRUE(status.ok()) << status.message();
+    const auto y = session.output(0);
+    EXPECT_TRUE(y.ok());
+    const std::span<const float> values = y->values<float>();
+    return {values.begin(), values.end()};
+  }
+  static uint64_t packed(const rt::Session& session) { return session.memory().packed; }
+  /// "1.2 MiB": what another session had packed.
+  static std::string found(rt::Session& session) {
+    const std::string plan(session.plan_text().value());
+    const size_t begin = plan.rfind(", packed "), open = plan.find('(', begin);
+    return plan.substr(open + 1, plan.find(" packed by another session", open) - open - 1);
+  }
+
+  const std::vector<std::byte> file_ = model_file();
+  std::optional<rt::Model> model_;
+};
+
+TEST_F(SharedWeights, AreFoundByTheSecondSessionAndOutliveTheFirst) {
+  const Floats expected = [&] {
+    const rt::Model other = load();
+    rt::Session alone = open(other);
+    return run(alone);
+  }();
+  std::optional<rt::Session> first = open(*model_);
+  EXPECT_EQ(run(*first), expected);
+  ASSERT_GT(packed(*first), 0u) << "no kernel packs its weights, so that this test shows nothing";
+  EXPECT_EQ(found(*first), "0 B");
+  std::optional<rt::Session> second = open(*model_);
+  EXPECT_EQ(run(*second), expected);
+  EXPECT_EQ(packed(*second), packed(*first));
+  EXPECT_NE(found(*second), "0 B");
+  first.reset();
+  EXPECT_EQ(run(*second), expected);
+  EXPECT_EQ(run(*second, 3).size(), 3 * expected.size());
+  rt::Session third = open(*model_);
+  model_.reset();
+  second.reset();
+  EXPECT_EQ(run(third), expected);
+  EXPECT_NE(found(third), "0 B");
+}
+
+TEST_F(SharedWeights, AreFreedWithTheLastSession) {
+  {
+    rt::Session first = open(*model_);
+    run(first);
+  }
+  rt::Session second = open(*model_);
+  run(second);
+  EXPECT_EQ(found(second), "0 B");
+}
+
+TEST_F(SharedWeights, AreThoseOfOneModelAndPrecision) {
+  rt::Session f32 = open(*model_), bf16 = open(*model_, {.precision = "bf16"});
+  const rt::Model same_bytes = load();
+  rt::Session other = open(same_bytes), other_bf16 = open(same_bytes, {.precision = "bf16"});
+  const Floats from_f32 = run(f32), from_bf16 = run(bf16);
+  EXPECT_EQ(run(other), from_f32);
+  EXPECT_EQ(run(other_bf16), from_bf16);
+  EXPECT_NE(from_f32, from_bf16);
+  rt::Session again = open(*model_, {.precision = "bf16"});
+  EXPECT_EQ(run(again), from_bf16);
+  EXPECT_NE(found(again), "0 B");
+}
+
+/// Its user counts blocks.
+void* allocate(void* user, size_t bytes, size_t alignment) {
+  ++*static_cast<int*>(user);
+  return std::aligned_alloc(alignment, bytes);
+}
+void release(void* user, void* block, size_t, size_t) {
+  --*static_cast<int*>(user);
+  std::free(block);
+}
+
+TEST_F(SharedWeights, AreNotThoseOfTheApplicationsAllocator) {
+  rt::Session first = open(*model_);
+  const Floats expected = run(first);
+  int blocks = 0;
+  rt_allocator allocator = RT_ALLOCATOR_INIT;
+  allocator.user = &blocks;
+  allocator.allocate = allocate;
+  allocator.free = release;
+  {
+    rt::Session own = open(*model_, {.allocator = &allocator});
+    EXPECT_EQ(run(own), expected);
+    EXPECT_EQ(found(own), "0 B");
+    EXPECT_GT(blocks, 0);
+  }
+  EXPECT_EQ(blocks, 0);
+}
+
+TEST_F(SharedWeights, ArePackedOnceByThreads) {
+  constexpr size_t kThreads = 6;
+  const Floats expected = [&] {
+    rt::Session alone = open(*model_);
+    return run(alone);
+  }();
+  for (int round = 0; round < 4; ++round) {
+    std::array<Floats, kThreads> results;
+    std::array<std::string, kThreads> from_others;
+    std::latch start(kThreads), finish(kThreads);
+    {
+      std::vector<std::jthread> threads;
+      for (size_t i = 0; i < kThreads; ++i)
+        threads.emplace_back([&, i] {
+          start.arrive_and_wait();
+          rt::Session session = open(*model_, {.threads = static_cast<int>(1 + i % 2)});
+          results[i] = run(session);
+          from_others[i] = found(session);
+          finish.arrive_and_wait();  // with the last session the weights go
+        });
+    }
+    EXPECT_EQ(std::count(from_others.begin(), from_others.end(), "0 B"), 1);
+    for (const Floats& result : results) EXPECT_EQ(result, expected);
+  }
+}
+
+/// Opens and runs a session of its model when it hears that weights are packed.
+struct Nested {
+  const rt::Model* model;
+  int sessions = 0;
+};
+int open_another(void* user, rt_stage stage, double) {
+  auto& nested = *static_cast<Nested*>(user);
+  if (stage != RT_STAGE_WEIGHTS || nested.sessions > 0) return 0;
+  ++nested.sessions;
+  auto session = rt::Session::create(*nested.model, {.backend = "cpu"});
+  if (!session.ok()) return 1;
+  const rt::Tensor x(rt::DType::F32, {1, kImage, kImage, kChannels});
+  return session->set_input(0, x).ok() && session->run().ok() ? 0 : 1;
+}
+
+TEST_F(SharedWeights, MayBePackedByASessionThatTheProgressOfAnotherOpens) {
+  Nested nested{&*model_};
+  rt::Session session = open(*model_, {.progress = open_another, .progress_user = &nested});
+  const Floats first = run(session);
+  EXPECT_EQ(nested.sessions, 1);
+  rt::Session other = open(*model_);
+  EXPECT_EQ(run(other), first);
+}
+
+}  // namespace
+}  // namespace librt
