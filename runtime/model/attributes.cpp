@@ -133,8 +133,8 @@ Result<OpAttributes> read_attributes(const Table& table, OpKind kind) {
 // Declared in schema/ops_generated.h.
 namespace rt::op {
 
-bool VerifyOp(flatbuffers::Verifier& verifier, const void* table, Op kind) {
-  return librt::verify(verifier, static_cast<const flatbuffers::Table*>(table), kind);
+bool VerifyOp(flatbuffers::Verifier& verifier, const void* obj, Op type) {
+  return librt::verify(verifier, static_cast<const flatbuffers::Table*>(obj), type);
 }
 
 }  // namespace rt::op

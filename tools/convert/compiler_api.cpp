@@ -203,7 +203,7 @@ Status compile(Options& options, const rt_compiler_options* given, rt_compilatio
     std::memcpy(compilation->bytes.data(), made.bytes.data(), compilation->size);
     made.bytes = {};
   }
-  const Status status = made.status;
+  Status status = made.status;
   *out = compilation.release();
   return status;
 }

@@ -22,7 +22,7 @@ struct CalibrationModel {
 
 /// `repeats` nodes of the family in a row, or side by side where they cannot follow each other; 0: as many as
 /// make a good measurement at this size. Nodes of one graph are equally large.
-std::optional<CalibrationModel> calibration_model(Family family, size_t size, int repeats,
+std::optional<CalibrationModel> calibration_model(Family family, size_t index, int repeats,
                                                   std::string& error);
 
 }  // namespace librt::bench

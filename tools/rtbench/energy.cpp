@@ -87,7 +87,7 @@ struct EnergyMeter::State {
   std::thread thread;
 };
 
-EnergyMeter::EnergyMeter(EnergyPlaces places) : state_(std::make_unique<State>(places)) {
+EnergyMeter::EnergyMeter(const EnergyPlaces& places) : state_(std::make_unique<State>(places)) {
   std::vector<SensorInfo> unavailable;
   for (auto& source : find_sensors(places, unavailable)) {
     infos_.push_back(source->info());

@@ -100,7 +100,7 @@ struct EnergyUse {
 /// Reads all sensors of the machine. Thread-safe.
 class EnergyMeter {
  public:
-  explicit EnergyMeter(EnergyPlaces places = {});
+  explicit EnergyMeter(const EnergyPlaces& places = {});
   ~EnergyMeter();
   EnergyMeter(const EnergyMeter&) = delete;
   EnergyMeter& operator=(const EnergyMeter&) = delete;

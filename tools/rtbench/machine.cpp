@@ -73,10 +73,10 @@ std::set<int> cpu_list(const std::string& text) {
   std::set<int> all;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
+    std::istringstream range(part);
     int first = 0, last = 0;
-    const int found = std::sscanf(part.c_str(), "%d-%d", &first, &last);
-    if (found < 1) continue;
-    if (found == 1) last = first;
+    if (!(range >> first)) continue;
+    if (char dash = 0; !(range >> dash >> last)) last = first;
     for (int cpu = first; cpu <= last && cpu < first + 65536; ++cpu) all.insert(cpu);
   }
   return all;
@@ -145,8 +145,7 @@ std::optional<double> quota_cpus(const std::string& root) {
   };
   for (const std::string& folder : cgroups(root, "cpu")) {
     double quota = 0, period = 0;
-    if (std::sscanf(first_line(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
-      limit(quota, period);
+    if (std::istringstream(first_line(folder + "/cpu.max")) >> quota >> period) limit(quota, period);
     const auto us = number_of(folder + "/cpu.cfs_quota_us");
     const auto period_us = number_of(folder + "/cpu.cfs_period_us");
     if (us && period_us) limit(*us, *period_us);
@@ -265,10 +264,14 @@ MachineCounters machine_counters(const std::string& root) {
   for (std::string line; std::getline(lines, line);) {
     int cpu = 0;
     double user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupt = 0, soft = 0, steal = 0;
-    if (std::sscanf(line.c_str(), "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &cpu, &user, &nice, &system, &idle,
-                    &wait, &interrupt, &soft, &steal) < 8 ||
+    if (!line.starts_with("cpu")) continue;
+    std::istringstream numbers(line.substr(3));
+    // "cpu" with a space after it is the sum of all.
+    if (numbers.peek() == ' ' ||
+        !(numbers >> cpu >> user >> nice >> system >> idle >> wait >> interrupt >> soft) ||
         (!allowed.empty() && !allowed.contains(cpu)))
       continue;
+    numbers >> steal;  // not in old kernels
     counters.has_stat = true;
     ++counters.cpus;
     counters.busy_seconds += (user + nice + system + interrupt + soft) / kTicksPerSecond;

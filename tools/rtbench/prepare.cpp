@@ -5,7 +5,7 @@
 #include <unistd.h>
 #endif
 
-#include <cstdio>
+#include <fstream>
 
 #include "tools/data/random.h"
 #include "tools/weights/adapter.h"
@@ -118,11 +118,8 @@ rt::Status collect(rt::Session& session, Outputs& outputs) {
 uint64_t resident_bytes() {
 #if defined(__linux__)
   malloc_trim(0);
-  unsigned long long size = 0, resident = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%llu %llu", &size, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
+  uint64_t size = 0, resident = 0;
+  if (!(std::ifstream("/proc/self/statm") >> size >> resident)) return 0;
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 #else
   return 0;

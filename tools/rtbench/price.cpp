@@ -11,7 +11,7 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 // A breakpoint for every device added; with more devices than this costs are all but proportional to the
 // load.
-constexpr double kMostDevices = 1000;
+constexpr int kMostDevices = 1000;
 
 std::optional<double> amount(const std::string& text, const std::string& where, std::string& error) {
   double number = 0;
@@ -117,7 +117,7 @@ double per_million_at(const Costs& costs, double load) {
 std::vector<LoadRange> cheapest_by_load(const std::vector<Costs>& devices, double most) {
   std::vector<double> ends{most};
   for (const Costs& costs : devices)
-    for (double count = 1;
+    for (int count = 1;
          count <= kMostDevices && count * costs.samples_per_second < most && costs.samples_per_second > 0;
          ++count)
       ends.push_back(count * costs.samples_per_second);

@@ -41,9 +41,9 @@ double per_million(const Costs& costs);
 double per_epoch(const Costs& costs, int64_t samples);
 /// An hour at a load in samples per second. A load beyond one device's throughput takes several of them, each
 /// of which is paid for and idles for its share of the time.
-double hourly_at(const Costs& costs, double samples_per_second);
+double hourly_at(const Costs& costs, double load);
 /// A million samples at that load, idle time included.
-double per_million_at(const Costs& costs, double samples_per_second);
+double per_million_at(const Costs& costs, double load);
 
 /// Loads for which one device is the cheapest, in samples per second.
 struct LoadRange {

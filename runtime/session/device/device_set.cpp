@@ -59,7 +59,7 @@ void DeviceSet::open_fallbacks() {
   }
 }
 
-Device& DeviceSet::owner(uint8_t space) noexcept {
+Device& DeviceSet::owner(size_t space) noexcept {
   for (const Entry& entry : entries_)
     if (entry.space == space) return *entry.device;
   return *entries_.front().device;

@@ -43,10 +43,10 @@ class DeviceSet {
   void open_fallbacks();
   const std::string& notes() const noexcept { return notes_; }
 
-  SpaceKind kind(uint8_t space) const noexcept { return spaces_[space]; }
+  SpaceKind kind(size_t space) const noexcept { return spaces_[space]; }
   size_t space_count() const noexcept { return spaces_.size(); }
   /// The first device of a space, which allocates for it.
-  Device& owner(uint8_t space) noexcept;
+  Device& owner(size_t space) noexcept;
   size_t alignment() const noexcept { return alignment_; }
 
  private:

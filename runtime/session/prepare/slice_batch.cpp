@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ops/evaluate.h"
+
 namespace librt {
 namespace {
 

@@ -36,7 +36,7 @@ Status Workspace::check_host(uint64_t more) const noexcept {
   const uint64_t host = host_bytes + plans.tables;
   if (host + more <= MemoryLimit::kSmall) return {};
   uint64_t on_host = host;
-  for (uint8_t space = 0; space < arenas.size(); ++space)
+  for (size_t space = 0; space < arenas.size(); ++space)
     if (arenas[space] != nullptr && devices->kind(space) == SpaceKind::Host) on_host += arenas[space]->size();
   RT_TRY(MemoryLimit::check_machine(more, host_memory_bytes()));  // so that the sums do not overflow
   RT_TRY(MemoryLimit::check_machine(on_host + more, host_memory_bytes()));
@@ -56,7 +56,7 @@ Status Workspace::take(AlignedBytes& bytes, size_t size, bool keep) noexcept {
 Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fresh) {
   const std::vector<size_t>& planned = plan.program().arena_bytes;
   uint64_t working = 0;
-  for (uint8_t space = 0; space < planned.size(); ++space) {
+  for (size_t space = 0; space < planned.size(); ++space) {
     const uint64_t memory = devices->kind(space) == SpaceKind::Host
                                 ? host_memory_bytes()
                                 : devices->owner(space).info().memory_bytes;

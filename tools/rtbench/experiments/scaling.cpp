@@ -205,7 +205,7 @@ void scale_on(Workplace& workplace, const WorkDevice& device, const Files& files
     const bool has_one = all.front().ranks == 1 && all.front().rate.number && scale.rate.number;
     table.rows.push_back(
         {Cell::of(device.id), Cell::of(static_cast<double>(ranks)),
-         Cell::of(static_cast<double>(kBatch / ranks)), scale.rate,
+         Cell::of(static_cast<double>(kBatch) / ranks), scale.rate,
          has_one ? Cell::of(100 * *scale.rate.number / *all.front().rate.number / ranks) : Cell::nothing(),
          Cell::maybe(scale.alone_rate),
          scale.alone_rate && scale.rate.number

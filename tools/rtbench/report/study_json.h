@@ -24,6 +24,6 @@ std::string study_json(const Study& study, int indent = 1);
 
 /// Code::InvalidArgument says where the text is no study: "/series/2/points/0/batch: expected ..., found
 /// ...". Indices of what is read are within their lists.
-Result<Study> parse_study(std::string_view json);
+Result<Study> parse_study(std::string_view text);
 
 }  // namespace librt::bench

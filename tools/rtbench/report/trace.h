@@ -38,7 +38,7 @@ struct Trace {
 
 /// Reads an array of events, or an object with "traceEvents". Code::InvalidArgument says where it is no
 /// trace.
-Result<Trace> read_trace(std::string_view json);
+Result<Trace> read_trace(std::string_view text);
 
 /// A table by node for each thread, longest first, `most` rows each (0: all), with a total by category.
 std::string trace_table(const Trace& trace, size_t most);

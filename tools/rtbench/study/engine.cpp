@@ -291,7 +291,7 @@ void Engine::sweep(int64_t batch) {
     return;
   }
   keep(for_targets() + kForCrossovers + kForBreakdowns);
-  double level = 1;
+  int level = 1;
   end_flat_sweeps(batch);  // where --largest-batch is 1
   for (int64_t next = batch * 2; !is_over(); next *= 2, ++level) {
     const std::vector<Lane*> lanes = admitted(next);

@@ -238,7 +238,7 @@ double first_seconds(const Lane& lane, int64_t batch) {
 }
 
 void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch,
-                    const std::function<double()>& time, bool compare) {
+                    const std::function<double()>& seconds, bool compare) {
   std::vector<Measuring> all(lanes.size());
   const auto is_over = [&] { return context.stop.requested() || context.budget.left() <= 0; };
   const auto show = [&](const Measuring& measuring) {
@@ -254,7 +254,7 @@ void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64
     show(measuring);
     set_up_or_fail(context, all, measuring, batch, compare);
   }
-  const double seconds = time();
+  const double time = seconds();
   // Each lane's rounds are spread over the time of all of them, so that what disturbs for a while disturbs
   // all.
   for (size_t round = 0; round < kMostRounds && !is_over(); ++round) {
@@ -264,10 +264,10 @@ void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64
       // A lane that is slower than its time gets a few runs.
       const double spent =
           static_cast<double>(round) *
-          std::max(seconds / kRoundsOfAPoint, measuring.lane->sample_seconds * static_cast<double>(batch));
-      if (measuring.rounds.size() >= kSlowRounds && spent >= 2 * seconds) continue;
+          std::max(time / kRoundsOfAPoint, measuring.lane->sample_seconds * static_cast<double>(batch));
+      if (measuring.rounds.size() >= kSlowRounds && spent >= 2 * time) continue;
       show(measuring);
-      one_round(context, measuring, batch, seconds / kRoundsOfAPoint);
+      one_round(context, measuring, batch, time / kRoundsOfAPoint);
       any = true;
     }
     if (!any) break;

@@ -39,7 +39,7 @@ std::string onnx_path(const std::string& source, std::string& why) {
   // Until the end of the program: peers may read the model when the batch changes.
   static const tools::TemporaryFolder folder("rtbench-model");
   const std::string rtconvert = tools::find_program("rtconvert");
-  const std::string path = folder.path() + "/" + source.substr(4) + ".onnx";
+  std::string path = folder.path() + "/" + source.substr(4) + ".onnx";
   if (!folder.path().empty() && !rtconvert.empty() &&
       (std::filesystem::exists(path) || run_quietly({rtconvert, source, "-o", path})))
     return path;

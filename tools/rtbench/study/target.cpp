@@ -40,7 +40,7 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   const EnergyReading first = lane.sensor ? context.meter.read() : EnergyReading();
   Child training;
-  result.reason = training.start(std::move(arguments));
+  result.reason = training.start(arguments);
   if (!result.reason.empty()) return result;
   const ChildTime time = {.seconds = seconds, .without_result = seconds, .grace = grace_of(seconds)};
   double waited = 0;
