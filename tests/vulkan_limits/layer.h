@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace layer {
 
@@ -27,9 +29,20 @@ inline PFN_vkGetDeviceProcAddr next_device_function = nullptr;
 inline VkInstance made_instance = VK_NULL_HANDLE;
 inline VkDevice made_device = VK_NULL_HANDLE;
 
+inline PFN_vkVoidFunction find(std::span<const Entry> entries, const char* name) {
+  for (const Entry& entry : entries)
+    if (std::strcmp(name, entry.name) == 0) return entry.function;
+  return nullptr;
+}
+
+/// The next layer's functions for those that this one intercepts, looked up while the instance is created:
+/// later, a loader may answer with the first layer's.
+inline std::vector<Entry> next_instance_functions;
+
 template <class Function>
 Function next_of_instance(const char* name) {
-  return reinterpret_cast<Function>(next_instance_function(made_instance, name));
+  const PFN_vkVoidFunction next = find(next_instance_functions, name);
+  return reinterpret_cast<Function>(next != nullptr ? next : next_instance_function(made_instance, name));
 }
 template <class Function>
 Function next_of_device(const char* name) {
@@ -56,7 +69,12 @@ inline VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
   const auto next =
       reinterpret_cast<PFN_vkCreateInstance>(next_instance_function(VK_NULL_HANDLE, "vkCreateInstance"));
   const VkResult result = next(create, allocator, instance);
-  if (result == VK_SUCCESS) made_instance = *instance;
+  if (result != VK_SUCCESS) return result;
+  made_instance = *instance;
+  std::vector<Entry> functions{{"vkCreateDevice", next_instance_function(*instance, "vkCreateDevice")}};
+  for (const Entry& entry : instance_entries())
+    functions.push_back({entry.name, next_instance_function(*instance, entry.name)});
+  next_instance_functions = std::move(functions);
   return result;
 }
 
@@ -77,12 +95,6 @@ inline VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
 template <class Function>
 PFN_vkVoidFunction plain(Function* function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
-}
-
-inline PFN_vkVoidFunction find(std::span<const Entry> entries, const char* name) {
-  for (const Entry& entry : entries)
-    if (std::strcmp(name, entry.name) == 0) return entry.function;
-  return nullptr;
 }
 
 inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
