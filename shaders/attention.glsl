@@ -120,10 +120,11 @@ float score_of(float product, Query query, int key, int end) {
   float score = product * scale;
   if (kSoftcap) score = exact_tanh(score / softcap) * softcap;
   if (kMasked) {
-    T m = mask[query.mask + uint(min(key, end - 1)) * mask_strides[3]];
+    uint at = query.mask + uint(min(key, end - 1)) * mask_strides[3];
 #ifdef MASK_BOOL
-    score = m != T(0) ? score : -kInfinity;
+    score = uint(mask[at]) != 0 ? score : -kInfinity;
 #else
+    float m = mask[at];
     score = m == -kInfinity ? m : score + m;
 #endif
   }

@@ -1,14 +1,18 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = f(a, b) over integers and bool with broadcasting; overflow wraps. T is the element type.
-// variants: binary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
+// y = f(a, b) over integers and bool with broadcasting; overflow wraps. S is the element type; T,
+// of at least 32 bits, computes: devices may store small types and not compute with them.
+// variants: binary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint S=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
+#ifndef S
+#define S T
+#endif
 layout(constant_id = 1) const uint kFunction = 0;
 layout(constant_id = 2) const uint kRank = 1;
-layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Y { T y[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A { S a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { S b[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { S y[]; };
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
 // Division by zero is undefined; returning 0 avoids a trap on software (CPU) devices.
@@ -52,8 +56,8 @@ void main() {
     at_a += here * stride_a[axis];
     at_b += here * stride_b[axis];
   }
-  T u = a[at_a];
-  T v = b[at_b];
+  T u = T(a[at_a]);
+  T v = T(b[at_b]);
   T r = u;
   switch (kFunction) {
     case 0: r = u + v; break;
@@ -69,5 +73,5 @@ void main() {
     case 10: r = T(u != T(0) || v != T(0)); break;
     case 11: r = T((u != T(0)) != (v != T(0))); break;
   }
-  y[i] = r;
+  y[i] = S(r);
 }

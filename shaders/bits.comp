@@ -1,16 +1,19 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Bitwise operators on integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. T is the element
-// type, WIDTH its bits. A shift by WIDTH or more, or by less than 0, gives 0; a right shift of a signed type, its sign.
-// variants: bits_{u8 T=uint8_t WIDTH=8|u16 T=uint16_t WIDTH=16|u32 T=uint32_t WIDTH=32|u64 T=uint64_t WIDTH=64}
-// variants: bits_{i8 T=int8_t WIDTH=8|i16 T=int16_t WIDTH=16|i32 T=int32_t WIDTH=32|i64 T=int64_t WIDTH=64} SIGNED
+// Bitwise operators on integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. S is the element
+// type, WIDTH its bits; T, of at least 32 bits, computes. A shift by WIDTH or more, or by less than 0, gives 0; a right shift of a signed type, its sign.
+// variants: bits_{u8 T=uint S=uint8_t WIDTH=8|u16 T=uint S=uint16_t WIDTH=16|u32 T=uint32_t WIDTH=32|u64 T=uint64_t WIDTH=64}
+// variants: bits_{i8 T=int S=int8_t WIDTH=8|i16 T=int S=int16_t WIDTH=16|i32 T=int32_t WIDTH=32|i64 T=int64_t WIDTH=64} SIGNED
 #include "common.glsl"
 #include "axes.glsl"
+#ifndef S
+#define S T
+#endif
 layout(constant_id = 1) const uint kFunction = 0;
 layout(constant_id = 2) const uint kRank = 1;
-layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Y { T y[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A { S a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { S b[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { S y[]; };
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
 void main() {
@@ -23,8 +26,8 @@ void main() {
     at_a += here * stride_a[axis];
     at_b += here * stride_b[axis];
   }
-  T u = a[at_a];
-  T v = b[at_b];
+  T u = T(a[at_a]);
+  T v = T(b[at_b]);
   bool inside = v >= T(0) && v < T(WIDTH);
   T sign_of_u = T(0);
 #ifdef SIGNED
@@ -38,5 +41,5 @@ void main() {
     case 3: r = inside ? u << v : T(0); break;
     case 4: r = inside ? u >> v : sign_of_u; break;
   }
-  y[i] = r;
+  y[i] = S(r);
 }

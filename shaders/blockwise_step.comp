@@ -119,10 +119,10 @@ void step_block(uint block) {
     vec2 second = vec2(trees[tree + 2], trees[tree + 3]);
     vec4 third = vec4(trees[tree + 4], trees[tree + 5], trees[tree + 6], trees[tree + 7]);
     for (uint i = lane; i < end - begin; i += gl_WorkGroupSize.x) {
-      uint8_t quantized = uint8_t(quantize(state, moments[state * kBlock + i], scale, root, second, third));
-      if (state == 0) a[begin + i] = quantized;
-      else if (state == 1) b[begin + i] = quantized;
-      else c[begin + i] = quantized;
+      uint quantized = quantize(state, moments[state * kBlock + i], scale, root, second, third);
+      if (state == 0) a[begin + i] = uint8_t(quantized);
+      else if (state == 1) b[begin + i] = uint8_t(quantized);
+      else c[begin + i] = uint8_t(quantized);
     }
   }
 }

@@ -1,13 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// bool y = a (relation) b with broadcasting. T is the operands' type.
-// variants: compare_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
+// bool y = a (relation) b with broadcasting. S is the operands' type; T, of at least 32 bits, compares.
+// variants: compare_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint S=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
+#ifndef S
+#define S T
+#endif
 layout(constant_id = 1) const uint kRelation = 0;
 layout(constant_id = 2) const uint kRank = 1;
-layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A { S a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { S b[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Y { uint8_t y[]; };
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
@@ -21,8 +24,8 @@ void main() {
     at_a += here * stride_a[axis];
     at_b += here * stride_b[axis];
   }
-  T u = a[at_a];
-  T v = b[at_b];
+  T u = T(a[at_a]);
+  T v = T(b[at_b]);
   bool r = false;
   switch (kRelation) {
     case 0: r = u == v; break;
@@ -34,5 +37,5 @@ void main() {
 #ifdef FLOAT
   if (is_nan(u) || is_nan(v)) r = false;
 #endif
-  y[i] = r ? uint8_t(1) : uint8_t(0);
+  y[i] = uint8_t(r ? 1u : 0u);
 }

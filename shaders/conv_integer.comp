@@ -24,8 +24,8 @@ layout(push_constant) uniform P {
   float alpha, beta;
 };
 
-int value_x(uint8_t v) { return (int(v) ^ kFlipX) - kFlipX; }
-int value_w(uint8_t v) { return (int(v) ^ kFlipW) - kFlipW; }
+int value_x(uint v) { return (int(v) ^ kFlipX) - kFlipX; }
+int value_w(uint v) { return (int(v) ^ kFlipW) - kFlipW; }
 
 // Input coordinate of output coordinate `o` at tap `k`, or -1.
 int source(uint o, uint k, uint axis) {
@@ -46,8 +46,8 @@ void main() {
   uint n = rest / out_extent[0];
   uint group_o = out_c / groups, group_c = in_c / groups;
   uint taps = kernel[0] * kernel[1] * kernel[2];
-  int zx = kZeroX != 0 ? value_x(x_zero[0]) : 0;
-  int zw = kZeroW != 0 ? value_w(w_zero[kZeroW == 1 ? 0 : o]) : 0;
+  int zx = kZeroX != 0 ? value_x(uint(x_zero[0])) : 0;
+  int zw = kZeroW != 0 ? value_w(uint(w_zero[kZeroW == 1 ? 0 : o])) : 0;
   int sum = 0;
   for (uint kz = 0; kz < kernel[0]; ++kz) {
     int z = source(oz, kz, 0);
@@ -59,7 +59,7 @@ void main() {
         uint at = (((n * in_extent[0] + uint(z)) * in_extent[1] + uint(yy)) * in_extent[2] + uint(xx)) * in_c +
                   o / group_o * group_c;
         uint at_w = (o * taps + (kz * kernel[1] + ky) * kernel[2] + kx) * group_c;
-        for (uint c = 0; c < group_c; ++c) sum += (value_x(x[at + c]) - zx) * (value_w(w[at_w + c]) - zw);
+        for (uint c = 0; c < group_c; ++c) sum += (value_x(uint(x[at + c])) - zx) * (value_w(uint(w[at_w + c])) - zw);
       }
     }
   }

@@ -22,8 +22,8 @@ layout(push_constant) uniform P {
 const uint kRows = 4;
 const uint kColumns = 4;
 
-int value_a(uint8_t v) { return (int(v) ^ kFlipA) - kFlipA; }
-int value_b(uint8_t v) { return (int(v) ^ kFlipB) - kFlipB; }
+int value_a(uint v) { return (int(v) ^ kFlipA) - kFlipA; }
+int value_b(uint v) { return (int(v) ^ kFlipB) - kFlipB; }
 
 void main() {
   uint at = invocation_index();
@@ -38,19 +38,19 @@ void main() {
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     uint here = min(row + i, m - 1);
     at_a[i] = outer * batch_a[0] + inner * batch_a[1] + here * k;
-    za[i] = kZeroA != 0 ? value_a(a_zero[outer * batch_za[0] + inner * batch_za[1] + here * za_row]) : 0;
+    za[i] = kZeroA != 0 ? value_a(uint(a_zero[outer * batch_za[0] + inner * batch_za[1] + here * za_row])) : 0;
     [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0;
   }
   [[unroll]] for (uint j = 0; j < kColumns; ++j) {
     uint here = min(column + j, n - 1);
     at_b[j] = outer * batch_b[0] + inner * batch_b[1] + here;
-    zb[j] = kZeroB != 0 ? value_b(b_zero[outer * batch_zb[0] + inner * batch_zb[1] + here * zb_column]) : 0;
+    zb[j] = kZeroB != 0 ? value_b(uint(b_zero[outer * batch_zb[0] + inner * batch_zb[1] + here * zb_column])) : 0;
   }
   for (uint kk = 0; kk < k; ++kk) {
     int right[kColumns];
-    [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = value_b(b[at_b[j] + kk * n]) - zb[j];
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = value_b(uint(b[at_b[j] + kk * n])) - zb[j];
     [[unroll]] for (uint i = 0; i < kRows; ++i) {
-      int left = value_a(a[at_a[i] + kk]) - za[i];
+      int left = value_a(uint(a[at_a[i] + kk])) - za[i];
       [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] += left * right[j];
     }
   }

@@ -11,7 +11,7 @@ layout(constant_id = 3) const bool kSkip = false;
 layout(set = 0, binding = 0, std430) readonly buffer L { float rate[]; };
 layout(set = 0, binding = 1, std430) readonly buffer S { int step[]; };
 layout(set = 0, binding = 2, std430) readonly buffer G { float scale[]; };
-layout(set = 0, binding = 3, std430) readonly buffer K { uint8_t skip[]; };
+layout(set = 0, binding = 3, std430) readonly buffer K { uint skip[]; };  // the first byte
 layout(set = 0, binding = 4, std430) writeonly buffer N { float scalars[]; };
 layout(push_constant) uniform P { float log_beta1, log_beta2, share; };
 
@@ -28,5 +28,5 @@ void main() {
   scalars[2] = 1.0 / one_minus_exp(t * log_beta1);
   scalars[3] = 1.0 / one_minus_exp(t * log_beta2);
   scalars[4] = kStep && step[0] == 1 ? 1.0 : share;
-  scalars[5] = kSkip && skip[0] != 0 ? 1.0 : 0.0;
+  scalars[5] = kSkip && (skip[0] & 0xffu) != 0 ? 1.0 : 0.0;
 }

@@ -3,11 +3,12 @@
 // Sorts blocks of kBlock entries, a power of two, in shared memory, and keeps the first `keep` of each: one workgroup per
 // block, `blocks` of them per row. Bitonic sort (Batcher) in the form whose every comparison is ascending: stage
 // `size` compares entry i with its mirror image in runs of `size`, then with neighbours at size / 4, size / 8, ..
-// LOAD: entries are made from x [outer,length,inner] along the middle axis. Otherwise they are the row's `length` entries
-// of the input buffers, whose runs of kSorted are sorted already; kSorted = kBlock: the last stage's mirror is done too.
-// variants: topk_load_{f32 T=float FLOAT|f16 T=float16_t FLOAT|u8 T=uint8_t|u32 T=uint} LOAD K=uint
-// variants: topk_load_{i8 T=int8_t|i32 T=int} LOAD K=uint SIGNED SIZE=4
-// variants: topk_load_i64 LOAD K=uint64_t T=int64_t SIGNED SIZE=8
+// LOAD: entries are made from x [outer,length,inner] along the middle axis, stored as T and compared as V. Otherwise they
+// are the row's `length` entries of the input buffers, whose runs of kSorted are sorted already; kSorted = kBlock: the
+// last stage's mirror is done too.
+// variants: topk_load_{f32 T=float V=float FLOAT|f16 T=float16_t V=float FLOAT|u8 T=uint8_t V=uint|u32 T=uint V=uint} LOAD K=uint
+// variants: topk_load_{i8 T=int8_t V=int|i32 T=int V=int} LOAD K=uint SIGNED SIZE=4
+// variants: topk_load_i64 LOAD K=uint64_t T=int64_t V=int64_t SIGNED SIZE=8
 // variants: topk_merge_{32 K=uint|64 K=uint64_t}
 #include "common.glsl"
 #include "topk.glsl"
@@ -27,7 +28,7 @@ shared K block_keys[kBlock];
 shared uint block_positions[kBlock];
 
 #ifdef LOAD
-K key_of(T value) {
+K key_of(V value) {
 #ifdef FLOAT
   uint bits = floatBitsToUint(float(value));
   if (is_nan(float(value))) bits = 0xffffffffu;
@@ -63,7 +64,7 @@ void main() {
     uint at = block * kBlock + i;
     bool inside = row < rows && at < length;
 #ifdef LOAD
-    block_keys[i] = inside ? key_of(x[(row / inner * length + at) * inner + row % inner]) : ~K(0);
+    block_keys[i] = inside ? key_of(V(x[(row / inner * length + at) * inner + row % inner])) : ~K(0);
     block_positions[i] = inside ? at : 0xffffffffu;
 #else
     block_keys[i] = inside ? old_keys[row * length + at] : ~K(0);

@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = condition ? a : b with broadcasting; T is an unsigned integer of the element's size.
-// variants: where_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2}
+// y = condition ? a : b with broadcasting; T is an unsigned integer of the element's size, V one of
+// at least 32 bits.
+// variants: where_{1 T=uint8_t V=uint|2 T=uint16_t V=uint|4 T=uint V=uint|8 T=uvec2 V=uvec2}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kRank = 1;
@@ -22,5 +23,5 @@ void main() {
     at_a += here * stride_a[axis];
     at_b += here * stride_b[axis];
   }
-  y[i] = c[at_c] != uint8_t(0) ? a[at_a] : b[at_b];
+  y[i] = T(uint(c[at_c]) != 0 ? V(a[at_a]) : V(b[at_b]));
 }

@@ -26,13 +26,16 @@ Status fits(const Device& device, const NodeView& node) noexcept {
 
 Status storable(const Device& device, DType dtype) noexcept {
   const FeatureFacts& features = cast(device).facts().features;
-  if (size_of(dtype) == 1 && !(features.storage_8bit && features.int8))
+  if (size_of(dtype) == 1 && !features.storage_8bit)
     return unsupported("the device's shaders cannot store ", name_of(dtype), " (8-bit storage is missing)");
-  if (size_of(dtype) == 2 && !(features.storage_16bit && features.float16 && features.int16))
+  if (size_of(dtype) == 2 && !features.storage_16bit)
     return unsupported("the device's shaders cannot store ", name_of(dtype), " (16-bit storage is missing)");
-  if (size_of(dtype) == 8 && !features.int64)
-    return unsupported("the device's shaders have no ", name_of(dtype), " (64-bit integers are missing)");
   return {};
+}
+
+Status runs_on(const Device& device, const Result<KernelPtr>& kernel) {
+  if (!kernel.ok()) return kernel.status();
+  return static_cast<const Program&>(**kernel).runs_on(cast(device));
 }
 
 Status all_storable(const Device& device, const NodeView& node) noexcept {

@@ -25,6 +25,9 @@ Status broadcast_supports(const Device& device, const NodeView& node);
 /// Ok when input `i` is known on the host.
 Status known_on_host(const NodeView& node, size_t i, const char* what);
 
+/// Ok if the device runs every shader of the kernel, which is a Program, else what it lacks.
+Status runs_on(const Device& device, const Result<KernelPtr>& kernel);
+
 inline Result<KernelPtr> finish(std::unique_ptr<Program> program) {
   RT_TRY(Status(program->declined()));
   return KernelPtr(std::move(program));
@@ -40,10 +43,14 @@ Result<KernelPtr> create_guarded(Device& device, const NodeView& node,
     return caught_exception("creating a kernel");
   }
 }
-template <auto kSupports>
+/// Which shaders a kernel dispatches is known once it is built, which costs little: a device that lacks
+/// something is asked about each of them.
+template <auto kCreate, auto kSupports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
   try {
-    return kSupports(device, node);
+    RT_TRY(kSupports(device, node));
+    if (cast(device).runs_basic_shaders()) return {};
+    return runs_on(device, kCreate(const_cast<Device&>(device), node, {}));
   } catch (...) {
     return caught_exception("looking for a kernel");
   }
@@ -55,7 +62,9 @@ Status supports_guarded(const Device& device, const NodeView& node) noexcept {
 ///   Result<KernelPtr> create(Device&, const NodeView&, std::span<const LayoutId> producers)
 template <auto kCreate, auto kSupports>
 constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priority = 0) {
-  return {op, name, dtypes, &detail::supports_guarded<kSupports>, &detail::create_guarded<kCreate>, priority};
+  return {
+      op,      name, dtypes, &detail::supports_guarded<kCreate, kSupports>, &detail::create_guarded<kCreate>,
+      priority};
 }
 
 /// Predicate and factory of a row from one function, for kernels that may be declined while they are built.

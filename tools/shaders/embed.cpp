@@ -49,8 +49,16 @@ int main(int argc, char** argv) {
       out << (i % 16 == 0 ? "\n    " : "") << text;
     }
     out << "\n};\n";
+    std::string capabilities = "{}";
+    if (!interface.capabilities.empty()) {
+      capabilities = "c_" + name;
+      out << "const uint32_t " << capabilities << "[] = {";
+      for (const uint32_t capability : interface.capabilities) out << capability << ",";
+      out << "};\n";
+    }
     table += "    {\"" + name + "\", k_" + name + ", \"" + interface.push + "\", " +
-             std::to_string(interface.constants) + ", " + std::to_string(interface.bindings) + "},\n";
+             std::to_string(interface.constants) + ", " + std::to_string(interface.bindings) + ", " +
+             capabilities + "},\n";
   }
   out << "\nconst ShaderCode kCodes[] = {\n" << table;
   out << "};\n\n}  // namespace\n\n"

@@ -10,6 +10,7 @@ namespace librt::spirv {
 namespace {
 
 enum Op : uint32_t {
+  OpCapability = 17,
   OpTypeInt = 21,
   OpTypeFloat = 22,
   OpTypeVector = 23,
@@ -22,6 +23,7 @@ enum Op : uint32_t {
   OpMemberDecorate = 72,
 };
 constexpr uint32_t kPushConstant = 9;  // storage class
+constexpr uint32_t kShader = 1;        // capability
 constexpr uint32_t kSpecId = 1, kArrayStride = 6, kBinding = 33, kOffset = 35;
 
 class Reader {
@@ -39,6 +41,7 @@ class Reader {
     if (const auto pointer = types_.find(block_); block_ != 0 && pointer != types_.end())
       if (!add_members(pointer->second.operands[1], 0))
         return fail(error, "push constants of an unknown type");
+    std::ranges::sort(result_.capabilities);
     return std::move(result_);
   }
 
@@ -55,6 +58,9 @@ class Reader {
 
   void read(uint32_t op, std::span<const uint32_t> operands) {
     switch (op) {
+      case OpCapability:
+        if (operands[0] != kShader) result_.capabilities.push_back(operands[0]);
+        break;
       case OpTypeInt:
       case OpTypeFloat:
       case OpTypeVector:

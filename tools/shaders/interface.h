@@ -1,4 +1,5 @@
-// What a SPIR-V module expects from the host: its push constants, specialization constants and bindings.
+// What a SPIR-V module expects from the host: its push constants, specialization constants, bindings and
+// capabilities.
 //
 // Knows: the words of SPIR-V modules. Must not know: what a shader computes.
 #pragma once
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace librt::spirv {
 
@@ -17,6 +19,8 @@ struct Interface {
   uint32_t constants = 0;
   /// Bit b: it declares binding b, below 32.
   uint32_t bindings = 0;
+  /// What its OpCapability instructions declare, but for Shader, which every device has; ascending.
+  std::vector<uint32_t> capabilities;
 };
 
 /// The interface of a compute shader (SPIR-V 1.x, sections 3.6 and 3.20: storage classes and decorations).

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "backends/vulkan/dispatch/capabilities.h"
 #include "backends/vulkan/dispatch/commands.h"
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
 #include "backends/vulkan/kernel_families.h"
@@ -96,6 +97,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   self->facts_ = facts[index];
   RT_ASSIGN(self->plan_, plan_device(self->facts_));
   RT_TRY(request_matrices(self->plan_));
+  self->runs_basic_shaders_ = vulkan::runs_basic_shaders(self->facts_);
   self->info_ = describe_device(self->facts_, static_cast<int>(index));
   self->physical_ = handles[index];
   RT_TRY(create_device(*self->instance_, handles[index], self->facts_, self->plan_, &self->device_));
@@ -118,7 +120,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   const auto file = [&](const char* suffix) {
     return folder.empty() ? "" : text(folder, "/vulkan-", self->facts_.uuid, suffix);
   };
-  self->pipelines_ = std::make_unique<PipelineStore>(self->api_, self->device_);
+  self->pipelines_ = std::make_unique<PipelineStore>(self->api_, self->device_, self->facts_);
   RT_TRY(self->pipelines_->open(file(".pipelines"), key));
   self->note_cache(self->pipelines_->cache_problem());
   RT_ASSIGN(self->self_tests_,

@@ -39,6 +39,8 @@ class VulkanDevice final : public Device {
   VkQueue queue() const noexcept { return queue_; }
   const DeviceFacts& facts() const noexcept { return facts_; }
   const DevicePlan& plan() const noexcept { return plan_; }
+  /// Whether predicates need not ask about each shader (dispatch/capabilities.h).
+  bool runs_basic_shaders() const noexcept { return runs_basic_shaders_; }
   PipelineStore& pipelines() noexcept { return *pipelines_; }
   /// code_of(), for the result of a call on this device. A device that is lost stays lost: usable().
   Code note(VkResult result, Code otherwise = Code::Device) const noexcept;
@@ -86,6 +88,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<VulkanSlab> placeholder_;
   uint64_t submissions_ = 0, completed_ = 0;
   mutable bool lost_ = false;
+  bool runs_basic_shaders_ = true;
   // For transfers to memory that the host cannot map.
   std::unique_ptr<VulkanSlab> staging_;
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;

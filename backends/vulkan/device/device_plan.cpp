@@ -112,9 +112,6 @@ Status usable(const DeviceFacts& facts) {
     return unsupported("device '", facts.name, "' supports Vulkan ", facts.api_version / 100, ".",
                        facts.api_version % 100, ", 1.1 is needed; update the driver");
   if (!find_queue(facts)) return unsupported("device '", facts.name, "' has no compute queue");
-  if (facts.max_storage_buffers < kStorageBindings)
-    return unsupported("device '", facts.name, "' binds ", facts.max_storage_buffers,
-                       " storage buffers at a time, ", kStorageBindings, " are needed");
   if (facts.max_push_bytes < kPushBytes)
     return unsupported("device '", facts.name, "' has ", facts.max_push_bytes, " bytes of push constants, ",
                        kPushBytes, " are needed");

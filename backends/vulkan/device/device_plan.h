@@ -79,7 +79,7 @@ struct DeviceFacts {
   std::vector<MemoryTypeFacts> memory;
 };
 
-/// Storage buffers and texel buffers in every kernel's descriptor set.
+/// The most storage buffers and texel buffers that a shader binds, the storage buffers first.
 inline constexpr uint32_t kStorageBindings = 10;
 inline constexpr uint32_t kTexelBindings = 4;
 inline constexpr uint32_t kPushBytes = 128;

@@ -182,7 +182,7 @@ Status VulkanCommands::fill(const BufferRef& destination, uint32_t word) {
   return {};
 }
 
-Result<VkDescriptorSet> VulkanCommands::allocate_set() {
+Result<VkDescriptorSet> VulkanCommands::allocate_set(VkDescriptorSetLayout layout) {
   if (sets_left_ == 0) {
     const VkDescriptorPoolSize sizes[] = {
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsPerPool * kStorageBindings},
@@ -196,7 +196,6 @@ Result<VkDescriptorSet> VulkanCommands::allocate_set() {
     if (result != VK_SUCCESS) return failed("creating a descriptor pool", result);
     sets_left_ = kSetsPerPool;
   }
-  const VkDescriptorSetLayout layout = device_.pipelines().set_layout();
   VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
   allocate.descriptorPool = descriptor_pools_.back();
   allocate.descriptorSetCount = 1;
@@ -220,8 +219,9 @@ Result<VkBufferView> VulkanCommands::texel_view(const VkDescriptorBufferInfo& ra
   return view;
 }
 
-Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRange> operands) {
-  RT_ASSIGN(const VkDescriptorSet set, allocate_set());
+Result<VkDescriptorSet> VulkanCommands::descriptor_set(const Pipeline& pipeline,
+                                                       std::span<const BoundRange> operands) {
+  RT_ASSIGN(const VkDescriptorSet set, allocate_set(pipeline.layout.set));
   constexpr size_t kMost = kStorageBindings + kTexelBindings;
   VkDescriptorBufferInfo buffers[kMost];
   VkBufferView views[kMost];
@@ -255,7 +255,7 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRang
     }
   }
   for (uint32_t binding = 0; binding < kStorageBindings; ++binding) {
-    if (is_bound[binding]) continue;
+    if (is_bound[binding] || ((pipeline.bindings >> binding) & 1) == 0) continue;
     buffers[count] = {device_.placeholder(), 0, 64};
     add(binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
   }
@@ -271,8 +271,8 @@ Status VulkanCommands::dispatch(const Dispatch& work) {
   if (y > limit)
     return unsupported("a dispatch of ", work.groups, " groups exceeds what device '", device_.info().name,
                        "' runs");
-  RT_ASSIGN(const VkPipeline pipeline, device_.pipelines().get(work.shader, work.constants));
-  RT_ASSIGN(const VkDescriptorSet set, descriptor_set(work.operands));
+  RT_ASSIGN(const Pipeline pipeline, device_.pipelines().get(work.shader, work.constants));
+  RT_ASSIGN(const VkDescriptorSet set, descriptor_set(pipeline, work.operands));
 
   HazardTracker::Access accesses[kStorageBindings + kTexelBindings];
   size_t count = 0;
@@ -282,8 +282,8 @@ Status VulkanCommands::dispatch(const Dispatch& work) {
                          operand.range.offset + bound_bytes(operand.range.bytes), operand.write};
   }
   order({accesses, count});
-  api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-  const VkPipelineLayout layout = device_.pipelines().layout();
+  api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+  const VkPipelineLayout layout = pipeline.layout.pipeline;
   api_.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
   if (!work.push.empty())
     api_.vkCmdPushConstants(commands_, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,

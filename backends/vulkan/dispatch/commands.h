@@ -73,11 +73,12 @@ class VulkanCommands final : public CommandList {
   Status start(const RecordOptions& options);
   Result<VkBuffer> buffer_of(const BufferRef& ref) const;
   /// From the newest pool, or a new one.
-  Result<VkDescriptorSet> allocate_set();
+  Result<VkDescriptorSet> allocate_set(VkDescriptorSetLayout layout);
   /// As texels of four words, or of two if `pairs`.
   Result<VkBufferView> texel_view(const VkDescriptorBufferInfo& range, bool pairs);
-  /// A set of these operands. Storage bindings that they leave out get the device's placeholder.
-  Result<VkDescriptorSet> descriptor_set(std::span<const BoundRange> operands);
+  /// A set of these operands. Storage bindings of the shader that they leave out get the device's
+  /// placeholder.
+  Result<VkDescriptorSet> descriptor_set(const Pipeline& pipeline, std::span<const BoundRange> operands);
   void order(std::span<const HazardTracker::Access> accesses);
   /// Ends the label of the span before, and begins one with this name; null begins none.
   void label(const char* name) noexcept;

@@ -1,45 +1,21 @@
 #include "backends/vulkan/dispatch/pipeline.h"
 
-#include "backends/vulkan/device/device_plan.h"
+#include "backends/vulkan/dispatch/capabilities.h"
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
 
 namespace librt::vulkan {
 
 PipelineStore::~PipelineStore() {
   save();
-  for (const auto& [key, pipeline] : pipelines_) api_.vkDestroyPipeline(device_, pipeline, nullptr);
+  for (const auto& [key, pipeline] : pipelines_) api_.vkDestroyPipeline(device_, pipeline.handle, nullptr);
   if (cache_ != VK_NULL_HANDLE) api_.vkDestroyPipelineCache(device_, cache_, nullptr);
-  if (layout_ != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(device_, layout_, nullptr);
-  if (set_layout_ != VK_NULL_HANDLE) api_.vkDestroyDescriptorSetLayout(device_, set_layout_, nullptr);
+  for (const auto& [bindings, layout] : layouts_) {
+    if (layout.pipeline != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(device_, layout.pipeline, nullptr);
+    if (layout.set != VK_NULL_HANDLE) api_.vkDestroyDescriptorSetLayout(device_, layout.set, nullptr);
+  }
 }
 
 Status PipelineStore::open(std::string cache_file, std::string key) {
-  // One layout for all shaders: storage buffers first, then texel buffers. Texel bindings that a shader does
-  // not use stay unbound.
-  VkDescriptorSetLayoutBinding bindings[kStorageBindings + kTexelBindings] = {};
-  for (uint32_t i = 0; i < kStorageBindings + kTexelBindings; ++i) {
-    bindings[i].binding = i;
-    bindings[i].descriptorType =
-        i < kStorageBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-    bindings[i].descriptorCount = 1;
-    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-  }
-  VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-  set.bindingCount = kStorageBindings + kTexelBindings;
-  set.pBindings = bindings;
-  VkResult result = api_.vkCreateDescriptorSetLayout(device_, &set, nullptr, &set_layout_);
-  if (result == VK_SUCCESS) {
-    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
-    VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-    layout.setLayoutCount = 1;
-    layout.pSetLayouts = &set_layout_;
-    layout.pushConstantRangeCount = 1;
-    layout.pPushConstantRanges = &range;
-    result = api_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_);
-  }
-  if (result != VK_SUCCESS)
-    return Status::make(code_of(result), "cannot create the pipeline layout: ", result_name(result));
-
   cache_file_ = std::move(cache_file);
   key_ = std::move(key);
   std::vector<uint8_t> bytes;
@@ -51,7 +27,7 @@ Status PipelineStore::open(std::string cache_file, std::string key) {
   VkPipelineCacheCreateInfo cache{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   cache.initialDataSize = bytes.size();
   cache.pInitialData = bytes.data();
-  result = api_.vkCreatePipelineCache(device_, &cache, nullptr, &cache_);
+  const VkResult result = api_.vkCreatePipelineCache(device_, &cache, nullptr, &cache_);
   if (result != VK_SUCCESS)
     return Status::make(code_of(result), "cannot create a pipeline cache: ", result_name(result));
   return {};
@@ -72,20 +48,55 @@ void PipelineStore::save() noexcept {
   }
 }
 
-Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants) {
+Result<Layout> PipelineStore::layout_of(uint32_t bindings) {
+  Layout& layout = layouts_[bindings];
+  if (layout.pipeline != VK_NULL_HANDLE) return layout;
+  std::vector<VkDescriptorSetLayoutBinding> each;
+  for (uint32_t i = 0; i < kStorageBindings + kTexelBindings; ++i) {
+    if (((bindings >> i) & 1) == 0) continue;
+    VkDescriptorSetLayoutBinding& binding = each.emplace_back();
+    binding.binding = i;
+    binding.descriptorType =
+        i < kStorageBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+    binding.descriptorCount = 1;
+    binding.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = static_cast<uint32_t>(each.size());
+  set.pBindings = each.data();
+  VkResult result = VK_SUCCESS;
+  if (layout.set == VK_NULL_HANDLE)
+    result = api_.vkCreateDescriptorSetLayout(device_, &set, nullptr, &layout.set);
+  if (result == VK_SUCCESS) {
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
+    VkPipelineLayoutCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    create.setLayoutCount = 1;
+    create.pSetLayouts = &layout.set;
+    create.pushConstantRangeCount = 1;
+    create.pPushConstantRanges = &range;
+    result = api_.vkCreatePipelineLayout(device_, &create, nullptr, &layout.pipeline);
+  }
+  if (result != VK_SUCCESS)
+    return Status::make(code_of(result), "cannot create a pipeline layout: ", result_name(result));
+  return layout;
+}
+
+Result<Pipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants) {
   const auto key = std::make_pair(shader, constants);
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
   const ShaderCode& code = shader_code(shader);
+  RT_TRY(runs(facts_, code));
+  Pipeline made{.bindings = code.bindings};
+  RT_ASSIGN(made.layout, layout_of(code.bindings));
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
-  const auto place = pipelines_.emplace(key, VK_NULL_HANDLE).first;
+  const auto place = pipelines_.emplace(key, Pipeline{}).first;
   VkShaderModuleCreateInfo create_module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   create_module.codeSize = code.words.size() * sizeof(uint32_t);
   create_module.pCode = code.words.data();
   VkShaderModule module = VK_NULL_HANDLE;
   VkResult result = api_.vkCreateShaderModule(device_, &create_module, nullptr, &module);
-  VkPipeline pipeline = VK_NULL_HANDLE;
   if (result == VK_SUCCESS) {
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(entries.size());
@@ -98,8 +109,8 @@ Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>
     create.stage.module = module;
     create.stage.pName = "main";
     create.stage.pSpecializationInfo = &specialization;
-    create.layout = layout_;
-    result = api_.vkCreateComputePipelines(device_, cache_, 1, &create, nullptr, &pipeline);
+    create.layout = made.layout.pipeline;
+    result = api_.vkCreateComputePipelines(device_, cache_, 1, &create, nullptr, &made.handle);
     api_.vkDestroyShaderModule(device_, module, nullptr);
   }
   if (result != VK_SUCCESS) {
@@ -108,8 +119,8 @@ Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>
                         result_name(result));
   }
   dirty_ = true;
-  place->second = pipeline;
-  return pipeline;
+  place->second = made;
+  return made;
 }
 
 }  // namespace librt::vulkan

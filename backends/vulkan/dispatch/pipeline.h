@@ -1,5 +1,5 @@
-// Compute pipelines, created on first use and kept per shader variant and specialization; the driver's
-// pipeline cache, kept in a file between processes.
+// Compute pipelines, created on first use and kept per shader variant and specialization, with layouts that
+// have a shader's own bindings; the driver's pipeline cache, kept in a file between processes.
 //
 // Knows: SPIR-V by shader id, pipeline objects. Must not know: tensors, operators.
 #pragma once
@@ -9,14 +9,30 @@
 #include <vector>
 
 #include "backends/vulkan/device/api.h"
+#include "backends/vulkan/device/device_plan.h"
 #include "backends/vulkan/dispatch/shaders.h"
 #include "runtime/core/status.h"
 
 namespace librt::vulkan {
 
+/// The layouts of all shaders with the same bindings: a device limits how many storage buffers a layout has,
+/// whether a shader reads them or not.
+struct Layout {
+  VkDescriptorSetLayout set = VK_NULL_HANDLE;
+  VkPipelineLayout pipeline = VK_NULL_HANDLE;
+};
+
+struct Pipeline {
+  VkPipeline handle = VK_NULL_HANDLE;
+  Layout layout;
+  uint32_t bindings = 0;  ///< as in ShaderCode
+};
+
 class PipelineStore {
  public:
-  PipelineStore(const DeviceApi& api, VkDevice device) : api_(api), device_(device) {}
+  /// `facts` outlive the store.
+  PipelineStore(const DeviceApi& api, VkDevice device, const DeviceFacts& facts)
+      : api_(api), device_(device), facts_(facts) {}
   ~PipelineStore();
   PipelineStore(const PipelineStore&) = delete;
   PipelineStore& operator=(const PipelineStore&) = delete;
@@ -29,18 +45,18 @@ class PipelineStore {
   /// Writes the cache file if anything is new. A cache that cannot be written costs time, not results.
   void save() noexcept;
 
-  /// constants[i] specializes constant_id i.
-  Result<VkPipeline> get(Shader shader, const std::vector<uint32_t>& constants);
-  VkPipelineLayout layout() const noexcept { return layout_; }
-  VkDescriptorSetLayout set_layout() const noexcept { return set_layout_; }
+  /// constants[i] specializes constant_id i. Unsupported where the device lacks what the shader needs.
+  Result<Pipeline> get(Shader shader, const std::vector<uint32_t>& constants);
 
  private:
+  Result<Layout> layout_of(uint32_t bindings);
+
   const DeviceApi& api_;
   VkDevice device_;
-  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  const DeviceFacts& facts_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  std::map<std::pair<Shader, std::vector<uint32_t>>, VkPipeline> pipelines_;
+  std::map<uint32_t, Layout> layouts_;  ///< by bindings
+  std::map<std::pair<Shader, std::vector<uint32_t>>, Pipeline> pipelines_;
   std::string cache_file_;
   std::string key_;
   Status cache_problem_;

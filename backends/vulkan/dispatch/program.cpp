@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "backends/vulkan/dispatch/capabilities.h"
 #include "runtime/core/exception.h"
 
 namespace librt::vulkan {
@@ -108,6 +109,12 @@ Status Program::check_interfaces() const {
                               ", to which an operand is bound");
     }
   }
+  return {};
+}
+
+Status Program::runs_on(const VulkanDevice& device) const {
+  for (const Step& step : steps_)
+    if (step.kind_ == Step::Kind::Dispatch) RT_TRY(runs(device.facts(), shader_code(step.shader_)));
   return {};
 }
 

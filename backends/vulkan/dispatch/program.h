@@ -114,6 +114,8 @@ class Program final : public Kernel {
   /// Shaders match push constants and specialization constants by position, operands by binding: an error
   /// when a dispatch has others than its shader was compiled for, in number or in type.
   Status check_interfaces() const;
+  /// Ok if the device runs every shader of the program, else what it lacks.
+  Status runs_on(const VulkanDevice& device) const;
 
   Requirements requirements() const noexcept override {
     Requirements requirements = requirements_;

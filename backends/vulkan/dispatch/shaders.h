@@ -27,6 +27,7 @@ struct ShaderCode {
   const char* push;  ///< a letter for each word of the push constants: f, i or . (tools/shaders/interface.h)
   uint32_t constants;  ///< the largest constant_id plus 1
   uint32_t bindings;   ///< bit b: it declares binding b; texel buffers are kStorageBindings and up
+  std::span<const uint32_t> capabilities;  ///< of its SPIR-V, without Shader
 };
 
 /// The SPIR-V of a variant.
