@@ -32,8 +32,8 @@ struct ReduceArguments {
   Axes kept, reduced;
 };
 
-/// The number of splits of the reduced range that fills the device.
-int reduce_splits(int64_t outputs, int64_t count, bool inner_reduced);
+/// The number of splits of the reduced range that fills the device; all arguments but the addresses are set.
+int reduce_splits(const ReduceArguments& arguments);
 /// Scratch: partial results are 8 bytes at most.
 size_t reduce_partial_bytes(int64_t outputs, int splits);
 

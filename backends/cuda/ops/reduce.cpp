@@ -31,7 +31,7 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
   arguments.count = plan.count;
   arguments.kept = axes_of(plan.kept_rank, plan.kept, plan.kept_stride);
   arguments.reduced = axes_of(plan.reduced_rank, plan.reduced, plan.reduced_stride);
-  arguments.splits = reduce_splits(plan.outputs, plan.count, plan.inner_reduced);
+  arguments.splits = reduce_splits(arguments);
   Requirements requirements;
   requirements.scratch = reduce_partial_bytes(plan.outputs, arguments.splits);
   return make_kernel(
