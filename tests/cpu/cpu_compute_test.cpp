@@ -1,4 +1,8 @@
 // MatMul, convolutions, pools: every row of the kernel table, constant and variable weights.
+#include <limits>
+
+#include "backends/cpu/device/device.h"
+#include "runtime/core/element.h"
 #include "tests/cpu/cpu_support.h"
 
 namespace librt::test {
@@ -239,6 +243,67 @@ TEST(CpuConv, WinogradValuesOfFewPoints) {
     if (std::find(rows->begin(), rows->end(), "conv.blocked") != rows->end()) {
       EXPECT_EQ(rows->front(), "conv.winograd_cached");
     }
+  }
+}
+
+// Few positions: partial runs of input channels, partial blocks of positions, windows over the border,
+// samples.
+TEST(CpuConv, StreamedValues) {
+  struct {
+    Shape x, weight;
+    std::vector<int64_t> strides, pads, dilations;
+  } const sizes[] = {
+      {{2, 3, 4, 64}, {256, 3, 3, 64}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+      {{1, 7, 5, 208}, {96, 3, 3, 208}, {2, 2}, {1, 0, 1, 2}, {1, 1}},
+      {{1, 6, 6, 128}, {64, 5, 5, 128}, {1, 1}, {4, 4, 4, 4}, {2, 2}},
+      {{3, 1, 1, 512}, {288, 1, 1, 512}, {1, 1}, {0, 0, 0, 0}, {1, 1}},
+      {{2, 9, 160}, {128, 7, 160}, {1}, {3, 3}, {1}},
+  };
+  for (const auto& [x, weight, strides, pads, dilations] : sizes) {
+    SCOPED_TRACE(text(x, " ", weight));
+    op::ConvAttributes attributes;
+    attributes.strides = strides;
+    attributes.pads = pads;
+    attributes.dilations = dilations;
+    const NodeInputs two{f32(x, -1, 1, 1), f32(weight, -1, 1, 2)};
+    check_node(cpu_device(), make_node(attributes, 2), two, 2, ops::Tolerance{1e-4, 1e-4});
+    const auto y = reference_node(make_node(attributes, 2), two);
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    attributes.epilogue = epilogue(op::Activation::LeakyRelu, true, true, 0.5F);
+    const NodeInputs four{two[0], two[1], f32(Shape{weight[0]}, -1, 1, 3), f32((*y)[0].info.shape, -1, 1, 4)};
+    check_node(cpu_device(), make_node(attributes, 4), four, 2, ops::Tolerance{1e-4, 1e-4});
+    const auto rows = rows_for(cpu_device(), make_node(attributes, 4), four, 2);
+    ASSERT_TRUE(rows.ok());
+    // Both need AVX-512.
+    if (std::find(rows->begin(), rows->end(), "conv.blocked") == rows->end()) continue;
+    EXPECT_EQ(rows->front(), "conv.streamed");
+    RunNodeOptions options;
+    options.row = "conv.streamed";
+    options.constants = 2;
+    options.producers = {cpu::kBlocked16, kDense, kDense, cpu::kBlocked16};
+    const auto blocked = run_node(cpu_device(), make_node(attributes, 4), four, options);
+    ASSERT_TRUE(blocked.ok()) << blocked.status().message();
+    const auto want = reference_node(make_node(attributes, 4), four);
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    EXPECT_TRUE(near(blocked->outputs[0], (*want)[0], ops::Tolerance{1e-4, 1e-4}));
+  }
+}
+
+// 0 times infinity: the padding of a window would become NaN.
+TEST(CpuConv, StreamedNeedsFiniteWeightsWherePadded) {
+  op::ConvAttributes attributes;
+  attributes.pads = {1, 1, 1, 1};
+  ops::HostTensor weight = f32(Shape{256, 3, 3, 64}, -1, 1, 2);
+  store_element(weight.bytes.data(), DType::F32, 5, std::numeric_limits<double>::infinity());
+  const NodeInputs inputs{f32(Shape{1, 3, 3, 64}, -1, 1, 1), weight};
+  RunNodeOptions options;
+  options.row = "conv.streamed";
+  options.constants = 2;
+  const auto got = run_node(cpu_device(), make_node(attributes, 2), inputs, options);
+  ASSERT_FALSE(got.ok());
+  // Where the row is not offered at all: no AVX-512.
+  if (got.status().code() != Code::NotFound) {
+    EXPECT_NE(got.status().message().find("finite"), std::string::npos);
   }
 }
 

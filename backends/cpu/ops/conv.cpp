@@ -6,6 +6,8 @@
 //   conv.winograd2x2,4x4  nChw16c, 3x3 windows with stride 1: fewer multiplications, more memory (oneDNN up
 //                         to 3.1)
 //   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
+//   conv.streamed         our own, for constant weights and few points: weights are read once; in the
+//                         layout of its producer
 //   conv.plain            loops, for what oneDNN does not support (windows without channels)
 //
 // Winograd comes first where it was faster on every machine measured (see pays_winograd), and is timed
@@ -15,6 +17,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/streamed_conv.h"
 #include "backends/cpu/support/winograd.h"
 
 namespace librt::cpu {
@@ -132,11 +135,25 @@ Result<KernelPtr> create_cached(CpuDevice& device, const NodeView& node, Produce
   return make_winograd_cached(device, node.kind(), g);
 }
 
+Status supports_streamed(const CpuDevice& device, const NodeView& node) {
+  if (node.inputs[1].value == nullptr) return unsupported("the weights must be constant");
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return supports_streamed_conv(device, g);
+}
+
 /// Follows the layout of the data's producer where the blocked one is possible.
 bool comes_blocked(const CpuDevice& device, const NodeView& node, Producers producers) {
   const bool both =
       node.kind() != OpKind::ConvWeightGrad || (producers.size() > 1 && producers[1] == kBlocked16);
   return !producers.empty() && producers[0] == kBlocked16 && both && supports_blocked(device, node).ok();
+}
+
+Result<KernelPtr> create_streamed(CpuDevice& device, const NodeView& node, Producers producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return make_streamed_conv(device, g, static_cast<const float*>(node.inputs[1].value),
+                            node.as<op::ConvAttributes>().epilogue.get(),
+                            epilogue_inputs<op::ConvAttributes>(node),
+                            comes_blocked(device, node, producers) ? kBlocked16 : kDense);
 }
 
 template <Algorithm kAlgorithm, LayoutId kLayout>
@@ -264,6 +281,7 @@ std::span<const KernelRow> rows_conv() {
       RT_CONV(Conv, "conv"),
       row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
           OpKind::Conv, "conv.winograd2x2", kF32, 12),
+      row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
       RT_CONV(ConvTranspose, "conv_transpose"),
       RT_CONV(ConvWeightGrad, "conv_weight_grad"),
   };
