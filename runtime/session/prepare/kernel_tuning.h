@@ -9,6 +9,7 @@
 
 #include "runtime/backend/kernel_table.h"
 #include "runtime/core/log.h"
+#include "runtime/session/memory/memory.h"
 #include "runtime/session/prepare/tuning_choices.h"
 
 namespace librt {
@@ -32,7 +33,8 @@ class KernelTuner {
     most_bytes_ = most_bytes;
   }
   /// Index into `rows` (best priority first, never empty). `how` describes the choice in the printed plan.
-  /// Rows that cannot be timed lose; if no row can be timed, priority decides.
+  /// Rows that cannot be timed lose; if no row can be timed, priority decides. Nodes with large weights are
+  /// timed with the caches emptied, as they are when the whole model runs.
   Result<size_t> choose(Device& device, const NodeView& view, const std::vector<const KernelRow*>& rows,
                         std::span<const LayoutId> producer_layouts, std::string& how);
   /// Writes the winners found since the last call.
@@ -56,6 +58,7 @@ class KernelTuner {
   uint64_t most_bytes_ = ~uint64_t{0};
   const StopSignal* stop_ = nullptr;
   std::vector<DeviceCache> caches_;
+  AlignedBytes evicting_;  ///< while a plan is made: as large as the device's largest cache
   std::string notes_;
 };
 
