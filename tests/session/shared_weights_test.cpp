@@ -1,10 +1,21 @@
-// Sessions of one model on the CPU share the weights that kernels pack. Needs the cpu backend.
+// Sessions of one model on the CPU share the weights that kernels pack, and processes what they read of a
+// mapped file. Needs the cpu backend.
 #include <gtest/gtest.h>
+
+#if defined(__linux__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <latch>
+#include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "rt/rt.hpp"
@@ -215,6 +226,91 @@ TEST_F(SharedWeights, MayBePackedByASessionThatTheProgressOfAnotherOpens) {
   rt::Session other = open(*model_);
   EXPECT_EQ(run(other), first);
 }
+
+#if defined(__linux__)
+
+constexpr int64_t kRows = 4096, kColumns = 512;  // a table of 8 MiB
+
+/// y = table[x], i64[n] to f32[n,512].
+std::vector<std::byte> table_file() {
+  ModelGraph model;
+  Graph graph;
+  graph.name = "infer";
+  Builder build(graph, &model.states);
+  const ValueId x = build.input("x", DType::I64, {{.symbol = graph.symbol("n")}});
+  const Floats table = numbers(kRows * kColumns, 3);
+  const ValueId constant = build.constant({DType::F32, {kRows, kColumns}},
+                                          Blob::copy_of(table.data(), table.size() * sizeof(float)));
+  build.output(build.emit(op::GatherAttributes{}, {constant, x}));
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  model.entries.push_back({"infer", std::move(graph)});
+  auto bytes = compiler::serialize_model(model);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto* data = reinterpret_cast<const std::byte*>(bytes->data());
+  return {data, data + bytes->size()};
+}
+
+/// In a process of its own: reads every row. Returns the exit code.
+int read_table(const std::string& path) {
+  auto model = rt::Model::load(path);
+  if (!model.ok()) return 2;
+  auto session = rt::Session::create(*model, {.backend = "cpu", .threads = 1});
+  if (!session.ok()) return 3;
+  std::vector<int64_t> rows(kRows);
+  std::iota(rows.begin(), rows.end(), 0);
+  if (!session->set_input(0, rt::Tensor::of({kRows}, rows)).ok() || !session->run().ok()) return 4;
+  raise(SIGSTOP);  // with the model mapped
+  return 0;
+}
+
+/// KiB of the mapping of `path` in process `pid`: in pages that other processes have too, and in its own.
+std::pair<int64_t, int64_t> mapped_kib(pid_t pid, const std::string& path) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/smaps");
+  int64_t shared = 0, own = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string key;
+    int64_t kib = 0;
+    words >> key;
+    if (!key.ends_with(':')) {
+      inside = line.ends_with(path);
+    } else if (inside && words >> kib) {
+      if (key.starts_with("Shared_")) shared += kib;
+      if (key.starts_with("Private_")) own += kib;
+    }
+  }
+  return {shared, own};
+}
+
+TEST(MappedModel, IsSharedByProcesses) {
+  const std::string path = testing::TempDir() + "mapped_model." + std::to_string(getpid()) + ".rt";
+  const std::vector<std::byte> bytes = table_file();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::array<pid_t, 2> processes{};
+  for (pid_t& process : processes)
+    if (process = fork(); process == 0) _exit(read_table(path));
+  for (const pid_t process : processes) {
+    int status = 0;
+    ASSERT_EQ(waitpid(process, &status, WUNTRACED), process);
+    ASSERT_TRUE(WIFSTOPPED(status)) << "exit code " << WEXITSTATUS(status);
+  }
+  for (const pid_t process : processes) {
+    const auto [shared, own] = mapped_kib(process, path);
+    EXPECT_GE(shared, kRows * kColumns * 4 / 1024);
+    EXPECT_LE(own, 64);
+  }
+  for (const pid_t process : processes) {
+    int status = 0;
+    kill(process, SIGCONT);
+    EXPECT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  std::remove(path.c_str());
+}
+
+#endif
 
 }  // namespace
 }  // namespace librt
