@@ -138,6 +138,7 @@ TEST(Team, WorksInAForkedChild) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+#if defined(RT_HAS_ONEDNN)
 // Without this, oneDNN runs on libgomp's threads, of which the others know nothing.
 TEST(Team, RunsOneDnn) {
   op::MatMulAttributes attributes;
@@ -145,6 +146,7 @@ TEST(Team, RunsOneDnn) {
              {f32(Shape{64, 96}, -1, 1, 1), f32(Shape{96, 128}, -1, 1, 2)}, 2);
   EXPECT_TRUE(cpu::onednn_uses_teams());
 }
+#endif
 
 }  // namespace
 }  // namespace librt::test

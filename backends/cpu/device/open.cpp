@@ -16,7 +16,7 @@ DeviceInfo describe_device() {
   DeviceInfo info;
   info.backend = "cpu";
   info.name = cpu_name();
-  info.driver = text("oneDNN ", onednn::version());
+  info.driver = onednn::version();
   info.type = DeviceType::Cpu;
   info.memory_bytes = host_memory_bytes();
   info.cache_bytes = cache_bytes();

@@ -139,9 +139,13 @@ Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, co
 
 }  // namespace
 
+Status usable() {
+  return {};
+}
+
 std::string version() {
   const dnnl_version_t* loaded = dnnl_version();
-  return text(loaded->major, ".", loaded->minor, ".", loaded->patch);
+  return text("oneDNN ", loaded->major, ".", loaded->minor, ".", loaded->patch);
 }
 
 bool has_winograd() {

@@ -1,8 +1,8 @@
 // Kernels that call oneDNN: matmuls, and convolutions with their gradients.
 //
 // Knows: how to describe these operations to oneDNN 2.6 to 3.x, and to run the primitives without allocating.
-// Only the files of onednn/ see oneDNN's types and exceptions. Must not know: graphs, attributes of
-// operators.
+// Only the files of onednn/ see oneDNN's types and exceptions; a build without it (RT_ONEDNN=OFF) has
+// absent.cpp in their place. Must not know: graphs, attributes of operators.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,19 @@
 
 namespace librt::cpu::onednn {
 
-/// Version of the loaded library: "2.6.3".
+#if defined(RT_HAS_ONEDNN)
+inline constexpr bool kBuilt = true;
+#else
+inline constexpr bool kBuilt = false;  ///< absent.cpp stands in for the other files
+#endif
+/// Of the rows of own kernels that compute what oneDNN's do: last resorts beside those, which are then not
+/// timed against them.
+inline constexpr int kOwnPriority = kBuilt ? -5 : 5;
+
+/// Unsupported, with the reason, in a build without oneDNN.
+Status usable();
+
+/// Version of the loaded library: "oneDNN 2.6.3"; in a build without it "own kernels".
 std::string version();
 
 /// oneDNN removed its Winograd convolutions in 3.2.

@@ -8,7 +8,8 @@
 //   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
 //   conv.streamed         our own, for constant weights and few points: weights are read once; in the
 //                         layout of its producer
-//   conv.plain            loops, for what oneDNN does not support (windows without channels)
+//   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
+//   conv.plain            loops, for what has nothing to compute (windows without channels)
 //
 // Winograd comes first where it was faster on every machine measured (see pays_winograd), and is timed
 // elsewhere. conv.bf16 is the direct one, channels-last, in bf16.
@@ -16,6 +17,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/support/conv_gemm.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/streamed_conv.h"
 #include "backends/cpu/support/winograd.h"
@@ -51,14 +53,20 @@ bool has_work(const ConvGeometry& g) noexcept {
   return taps && g.input_shape().elements() > 0 && g.output_shape().elements() > 0;
 }
 
-Status supports_direct(const CpuDevice&, const NodeView& node) {
+Status supports_gemm(const CpuDevice&, const NodeView& node) {
   RT_TRY(known_output_size(node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   if (!has_work(g)) return unsupported("empty convolution: nothing to compute");
   return {};
 }
 
+Status supports_direct(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(onednn::usable());
+  return supports_gemm(device, node);
+}
+
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(onednn::usable());
   if (!onednn::has_bf16()) return unsupported("this CPU has no bf16 matmul instructions");
   if (node.kind() == OpKind::ConvTranspose && node.has(3)) return unsupported("no bias in bf16");
   return supports_direct(device, node);
@@ -80,8 +88,7 @@ Status supports_blocked(const CpuDevice& device, const NodeView& node) {
 
 Status supports_winograd(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_blocked(device, node));
-  if (!onednn::has_winograd())
-    return unsupported("oneDNN ", onednn::version(), " has no Winograd convolution");
+  if (!onednn::has_winograd()) return unsupported(onednn::version(), " has no Winograd convolution");
   if (node.kind() == OpKind::Conv) {
     const auto& epilogue = node.as<op::ConvAttributes>().epilogue;
     if (epilogue && epilogue->activation != op::Activation::None &&
@@ -179,84 +186,42 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   return onednn::make_convolution(device, convolution);
 }
 
-// --- plain loops, for corner cases
+// --- own kernels
 
-struct Point {
-  std::array<int64_t, kMaxSpatialRank> at{};
+/// The epilogue of a node as a pass over its result.
+struct Ending {
+  EpilogueInputs inputs;
+  Finish finish;
+
+  Ending(const CpuDevice& device, const NodeView& node) {
+    op::EpilogueAttributes epilogue;
+    if (node.kind() == OpKind::Conv) {
+      inputs = epilogue_inputs<op::ConvAttributes>(node);
+      if (node.as<op::ConvAttributes>().epilogue) epilogue = *node.as<op::ConvAttributes>().epilogue;
+    } else if (node.kind() == OpKind::ConvTranspose && node.has(3)) {
+      inputs.bias = 3;
+      epilogue.has_bias = true;
+    }
+    const Shape bias = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
+    finish = Finish(device.simd(), node.output(0).shape, &epilogue, bias);
+  }
 };
-Point point_of(int64_t index, const std::array<int64_t, kMaxSpatialRank>& extents, int rank) noexcept {
-  Point point;
-  for (int i = rank - 1; i >= 0; --i) {
-    const auto k = static_cast<size_t>(i);
-    point.at[k] = index % extents[k];
-    index /= extents[k];
-  }
-  return point;
+
+Result<KernelPtr> create_gemm(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const Ending ending(device, node);
+  const void* weight = node.kind() == OpKind::ConvWeightGrad ? nullptr : node.inputs[1].value;
+  return make_conv_gemm(device, node.kind(), g, weight, ending.finish, ending.inputs);
 }
 
-/// Calls body(x element, weight element, y element) for every multiply-add of the convolution.
-template <class Body>
-void for_each_multiply(const ConvGeometry& g, const Body& body) {
-  std::array<int64_t, kMaxSpatialRank> outputs{}, kernels{};
-  int64_t out_points = 1, taps = 1, in_points = 1;
-  for (int i = 0; i < g.rank; ++i) {
-    const auto k = static_cast<size_t>(i);
-    outputs[k] = g.axes[k].output;
-    kernels[k] = g.axes[k].kernel;
-    out_points *= outputs[k];
-    taps *= kernels[k];
-    in_points *= g.axes[k].input;
-  }
-  const int64_t in_group = g.input_channels_per_group(), out_group = g.output_channels_per_group();
-  for (int64_t sample = 0; sample < g.batch; ++sample)
-    for (int64_t out = 0; out < out_points; ++out)
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const Point o = point_of(out, outputs, g.rank), t = point_of(tap, kernels, g.rank);
-        int64_t in = 0;
-        bool inside = true;
-        for (int i = 0; i < g.rank; ++i) {
-          const auto k = static_cast<size_t>(i);
-          const int64_t position = g.axes[k].position(o.at[k], t.at[k]);
-          inside = inside && position >= 0 && position < g.axes[k].input;
-          in = in * g.axes[k].input + position;
-        }
-        if (!inside) continue;
-        for (int64_t oc = 0; oc < g.output_channels; ++oc)
-          for (int64_t ic = 0; ic < in_group; ++ic)
-            body((sample * in_points + in) * g.input_channels + oc / out_group * in_group + ic,
-                 (oc * taps + tap) * in_group + ic, (sample * out_points + out) * g.output_channels + oc);
-      }
-}
+// --- plain loops, for corner cases
 
 Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  const int64_t n = node.output(0).elements();
-  const OpKind kind = node.kind();
-  EpilogueInputs inputs;
-  op::EpilogueAttributes epilogue;
-  if (kind == OpKind::Conv) {
-    inputs = epilogue_inputs<op::ConvAttributes>(node);
-    if (node.as<op::ConvAttributes>().epilogue) epilogue = *node.as<op::ConvAttributes>().epilogue;
-  } else if (kind == OpKind::ConvTranspose && node.has(3)) {
-    inputs.bias = 3;
-    epilogue.has_bias = true;
-  }
-  const Shape bias_shape = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
-  const Finish finish(device.simd(), node.output(0).shape, &epilogue, bias_shape);
-  return make_kernel([=](const Call& call) noexcept {
-    const float *first = call.in<float>(0), *second = call.in<float>(1);
-    float* result = call.out<float>();
-    std::fill(result, result + n, 0.0f);
-    for_each_multiply(g, [&](int64_t x, int64_t weight, int64_t y) noexcept {
-      if (kind == OpKind::Conv)
-        result[y] += first[x] * second[weight];
-      else if (kind == OpKind::ConvTranspose)
-        result[x] += first[y] * second[weight];
-      else
-        result[weight] += first[x] * second[y];
-    });
-    finish.run(result, inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
-               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  return make_kernel([=, kind = node.kind(), ending = Ending(device, node)](const Call& call) noexcept {
+    const auto operand = [&](int i) { return i >= 0 ? call.in<float>(static_cast<size_t>(i)) : nullptr; };
+    convolve_plainly(kind, g, call.in<float>(0), call.in<float>(1), call.out<float>());
+    ending.finish.run(call.out<float>(), operand(ending.inputs.bias), operand(ending.inputs.residual));
   });
 }
 
@@ -276,6 +241,7 @@ std::span<const KernelRow> rows_conv() {
       row<create<Algorithm::Winograd4x4, kBlocked16>, pays_winograd<Algorithm::Winograd4x4>>(               \
           OpKind::Name, name ".winograd4x4", kF32, 13),                                                     \
       row<create_cached, supports_cached>(OpKind::Name, name ".winograd_cached", kF32, 14),                 \
+      row<create_gemm, supports_gemm>(OpKind::Name, name ".gemm", kF32, onednn::kOwnPriority),              \
       row<create_plain, supports_plain>(OpKind::Name, name ".plain", kF32, -10)
   static constexpr KernelRow kRows[] = {
       RT_CONV(Conv, "conv"),

@@ -25,6 +25,7 @@ int32_t byte_at(const void* bytes, bool has_sign, int64_t i) noexcept {
 }
 
 Status supports_exact(const CpuDevice&, const NodeView& node) {
+  RT_TRY(onednn::usable());
   if (!onednn::exact_integer_matmuls()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
     return unsupported("empty operands: nothing to compute");

@@ -1,4 +1,5 @@
-// MatMul: oneDNN for f32 and bf16, vector loops (GEMV) for single rows, plain loops for everything else.
+// MatMul: oneDNN for f32 and bf16, or our own GEMM; vector loops (GEMV) for single rows, plain loops for
+// everything else.
 #include "runtime/geometry/matmul.h"
 
 #include "backends/cpu/kernel.h"
@@ -7,6 +8,7 @@
 #include "backends/cpu/simd/matmul.h"
 #include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/matmul_gemm.h"
 
 namespace librt::cpu {
 namespace {
@@ -19,10 +21,15 @@ Result<MatMulGeometry> geometry_of(const NodeView& node) {
   return matmul_geometry(node.shape(0), node.shape(1), node.as<op::MatMulAttributes>());
 }
 
-Status supports(const CpuDevice&, const NodeView& node) {
+Status supports_gemm(const CpuDevice&, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   if (g.result.elements() == 0 || g.k == 0) return unsupported("empty matmul: nothing to compute");
   return {};
+}
+
+Status supports(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(onednn::usable());
+  return supports_gemm(device, node);
 }
 
 /// A bias that oneDNN adds: one value per column.
@@ -33,6 +40,7 @@ bool is_row_bias(const NodeView& node, const MatMulGeometry& g, int bias) {
 }
 
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(onednn::usable());
   if (!onednn::has_bf16()) return unsupported("this CPU has no bf16 matmul instructions");
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
@@ -121,7 +129,7 @@ void multiply_slices(const MatMulLoops& loops, const BinaryLoops::Binary add, co
 
 /// Each matrix of b is read for one row of a, so a library's packing and its call cost more than they gain.
 Status supports_row(const CpuDevice& device, const NodeView& node) {
-  RT_TRY(supports(device, node));
+  RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   const int64_t rows = g.m * g.batch.elements() / g.b_batch.elements();
   return rows == 1 ? Status() : unsupported("each matrix of B serves ", rows, " rows, not one");
@@ -173,6 +181,16 @@ Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers)
                  });
     finish_at(call);
   });
+}
+
+// --- our own GEMM
+
+Result<KernelPtr> create_gemm(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
+  const Shape bias = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
+  const Finish finish(device.simd(), g.result, epilogue_of(node), bias);
+  return make_matmul_gemm(device, g, node.inputs[1].value, finish, inputs);
 }
 
 // --- plain loops
@@ -273,6 +291,8 @@ std::span<const KernelRow> rows_matmul() {
       row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
       row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
       row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
+      row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32},
+                                      onednn::kOwnPriority),
       row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
   };
   return kRows;

@@ -42,6 +42,7 @@ int32_t known_zero_point(const NodeView& node, size_t i) {
 }
 
 Status supports_matmul(const CpuDevice&, const NodeView& node) {
+  RT_TRY(onednn::usable());
   if (!onednn::exact_integer_matmuls()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
     return unsupported("empty operands: nothing to compute");

@@ -1,11 +1,12 @@
 // WeightQuantizedMatMul: columns are split among threads; see simd/weight_quantized.cpp. For many rows the
-// weights are dequantized to f32 once per run, followed by oneDNN's GEMM.
+// weights are dequantized to f32 once per run, followed by a GEMM.
 #include <array>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/weight_quantized.h"
+#include "backends/cpu/support/matmul_gemm.h"
 
 namespace librt::cpu {
 namespace {
@@ -151,6 +152,19 @@ Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Produc
         parallel_for(p.n, p.k, 1,
                      [&](int64_t begin, int64_t end) noexcept { loop(p, call.out<float>(), begin, end); });
       });
+  const auto widened = [&](KernelPtr multiply) {
+    return KernelPtr(std::make_unique<WidenedMatmul>(
+        std::move(widen), std::move(multiply), static_cast<size_t>(matmul.n * matmul.k) * sizeof(float)));
+  };
+  if (!onednn::kBuilt) {
+    op::EpilogueAttributes epilogue;
+    epilogue.has_bias = node.has(3);
+    const Shape result{matmul.rows, matmul.n};
+    return widened(make_matmul_gemm(
+        device,
+        MatMulGeometry{.m = matmul.rows, .k = matmul.k, .n = matmul.n, .transpose_b = true, .result = result},
+        nullptr, Finish(device.simd(), result, &epilogue, Shape{matmul.n}), {.bias = node.has(3) ? 2 : -1}));
+  }
   onednn::MatMul f32;
   f32.m = matmul.rows;
   f32.k = matmul.k;
@@ -158,8 +172,7 @@ Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Produc
   f32.b.transposed = true;
   if (node.has(3)) f32.epilogue.bias_input = 2;
   RT_ASSIGN(KernelPtr multiply, onednn::make_matmul(device, f32));
-  return KernelPtr(std::make_unique<WidenedMatmul>(std::move(widen), std::move(multiply),
-                                                   static_cast<size_t>(matmul.n * matmul.k) * sizeof(float)));
+  return widened(std::move(multiply));
 }
 
 }  // namespace

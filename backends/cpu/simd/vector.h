@@ -2,6 +2,7 @@
 // included by the sources of this directory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #if defined(__SSE2__)

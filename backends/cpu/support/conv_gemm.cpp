@@ -1,0 +1,279 @@
+// As products, for each group:
+//
+//   y  [points of y, O]       = x  gathered [points of y, (tap, C)]  weight  [(tap, C), O]
+//   dx [points of x, C]       = dy gathered [points of x, (tap, O)]  weight' [(tap, O), C]
+//   dw [O, (tap, C)]          = dy'         [O, points of y]         x gathered [points of y, (tap, C)]
+//
+// What is gathered is 0 where a window has no point. So that 0 times infinity does not become NaN there, the
+// other operand must be finite; where it is not, convolve_plainly() is called.
+#include "backends/cpu/support/conv_gemm.h"
+
+#include "backends/cpu/support/conv_points.h"
+#include "backends/cpu/support/gemm.h"
+#include "backends/cpu/support/packing_kernel.h"
+
+namespace librt::cpu {
+namespace {
+
+/// Depthwise convolutions have the addresses of a point's taps on the stack.
+constexpr int64_t kMostTaps = 256;
+/// Channels of a depthwise weight gradient that a thread sums at a time.
+constexpr int64_t kChannels = 64;
+
+struct Convolution {
+  const GemmLoops* loops;
+  OpKind kind;
+  ConvGeometry g;
+  ConvPoints points;
+  GemmBlocks blocks;
+  Finish finish;
+  EpilogueInputs inputs;
+  bool padded;  ///< what is gathered has zeros
+
+  Convolution(const CpuDevice& device, OpKind of, const ConvGeometry& geometry, const Finish& last,
+              const EpilogueInputs& operands)
+      : loops(&device.simd().loops<GemmLoops>()),
+        kind(of),
+        g(geometry),
+        points(geometry, of == OpKind::ConvTranspose),
+        finish(last),
+        inputs(operands) {
+    const int64_t c = g.input_channels_per_group(), o = g.output_channels_per_group();
+    if (kind == OpKind::Conv)
+      blocks = GemmBlocks(device.simd(), points.count(), o, points.taps() * c);
+    else if (kind == OpKind::ConvTranspose)
+      blocks = GemmBlocks(device.simd(), points.count(), c, points.taps() * o);
+    else
+      blocks = GemmBlocks(device.simd(), o, points.taps() * c, points.count(), true);
+    padded = kind == OpKind::ConvTranspose || g.is_padded();
+  }
+
+  bool depthwise() const noexcept {
+    return g.input_channels_per_group() == 1 && g.output_channels_per_group() == 1 &&
+           points.taps() <= kMostTaps;
+  }
+  /// Channels per point of the gathered image, and of one group of it.
+  int64_t gathered_channels() const noexcept {
+    return kind == OpKind::ConvTranspose ? g.output_channels : g.input_channels;
+  }
+  int64_t gathered_group() const noexcept { return gathered_channels() / g.groups; }
+
+  /// A panel of weights as b, [(tap, channel)][columns].
+  void pack_panel(const float* weight, int64_t group, int64_t panel, float* to) const noexcept {
+    const int64_t c = g.input_channels_per_group(), o = g.output_channels_per_group(), taps = points.taps();
+    const int64_t first = panel * loops->columns, count = std::min(loops->columns, blocks.n - first);
+    const float* of_group = weight + group * o * taps * c;
+    if (kind == OpKind::Conv)
+      return gather_rows(*loops, of_group + first * taps * c, taps * c, count, taps * c, to, loops->columns);
+    for (int64_t tap = 0; tap < taps; ++tap)
+      loops->copy(of_group + tap * c + first, taps * c, count, o, to + tap * o * loops->columns,
+                  loops->columns);
+  }
+  void pack(const float* weight, float* to) const noexcept {
+    const int64_t panels = blocks.column_panels(), panel_floats = loops->columns * blocks.k;
+    parallel_for(g.groups * panels, panel_floats, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) pack_panel(weight, i / panels, i % panels, to + i * panel_floats);
+    });
+  }
+
+  /// A panel of the gathered image as a, steps of (tap, channel) from k0 on.
+  void gather(const float* image, int64_t group, int64_t panel, int64_t k0, int64_t steps,
+              float* to) const noexcept {
+    const int64_t rows = loops->rows, first = panel * rows, channels = gathered_channels(),
+                  inner = gathered_group();
+    const int64_t count = std::min(rows, blocks.m - first);
+    ConvPoints::Point at[GemmLoops::kMostRows];
+    const float* from[GemmLoops::kMostRows];
+    at[0] = points.point(first);
+    for (int64_t j = 1; j < count; ++j) {
+      at[j] = at[j - 1];
+      points.next(at[j]);
+    }
+    for (int64_t k = k0; k < k0 + steps;) {
+      const int64_t tap = k / inner, channel = k % inner, run = std::min(inner - channel, k0 + steps - k);
+      for (int64_t j = 0; j < rows; ++j) {
+        const int64_t other = j < count ? points.other(at[j], tap) : -1;
+        from[j] = other < 0 ? kZeroRow : image + other * channels + group * inner + channel;
+      }
+      loops->gather(from, run, to + (k - k0) * rows, rows);
+      k += run;
+    }
+  }
+  /// A panel of the gathered image as b, for the points from p0 on.
+  void gather_columns(const float* image, int64_t group, int64_t panel, int64_t p0, int64_t steps,
+                      float* to) const noexcept {
+    const int64_t columns = loops->columns, first = panel * columns, channels = gathered_channels(),
+                  inner = gathered_group();
+    const int64_t end = std::min(first + columns, blocks.n);
+    ConvPoints::Point at = points.point(p0);
+    for (int64_t p = 0; p < steps; ++p, to += columns, points.next(at)) {
+      for (int64_t j = first; j < end;) {
+        const int64_t tap = j / inner, channel = j % inner, run = std::min(inner - channel, end - j);
+        const int64_t other = points.other(at, tap);
+        const float* from = other < 0 ? nullptr : image + other * channels + group * inner + channel;
+        for (int64_t i = 0; i < run; ++i) to[j - first + i] = from == nullptr ? 0.0f : from[i];
+        j += run;
+      }
+      for (int64_t j = end - first; j < columns; ++j) to[j] = 0;
+    }
+  }
+
+  void run_forward(const Call& call, const float* panels, float* workspaces) const noexcept {
+    const float* image = call.in<float>(0);
+    const int64_t channels = blocks.n * g.groups;
+    multiply_panels(
+        blocks, g.groups,
+        [&](int64_t group, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept {
+          gather(image, group, panel, k0, steps, to);
+        },
+        [&](int64_t group, int64_t panel, int64_t k0, int64_t, float*) noexcept {
+          return panels + group * blocks.packed() + (panel * blocks.k + k0) * loops->columns;
+        },
+        [&](int64_t group) noexcept { return call.out<float>() + group * blocks.n; }, channels, workspaces);
+  }
+  void run_weight_gradient(const Call& call, float* workspaces) const noexcept {
+    const float *x = call.in<float>(0), *dy = call.in<float>(1);
+    multiply_panels(
+        blocks, g.groups,
+        [&](int64_t group, int64_t panel, int64_t p0, int64_t steps, float* to) noexcept {
+          const int64_t first = panel * loops->rows;
+          loops->copy(dy + p0 * g.output_channels + group * blocks.m + first, g.output_channels,
+                      std::min(loops->rows, blocks.m - first), steps, to, loops->rows);
+        },
+        [&](int64_t group, int64_t panel, int64_t p0, int64_t steps, float* buffer) noexcept {
+          gather_columns(x, group, panel, p0, steps, buffer);
+          return static_cast<const float*>(buffer);
+        },
+        [&](int64_t group) noexcept { return call.out<float>() + group * blocks.m * blocks.n; }, blocks.n,
+        workspaces);
+  }
+
+  // --- depthwise
+
+  /// [C, taps] becomes [taps, C].
+  void pack_depthwise(const float* weight, float* to) const noexcept {
+    for (int64_t channel = 0; channel < g.groups; ++channel)
+      for (int64_t tap = 0; tap < points.taps(); ++tap)
+        to[tap * g.groups + channel] = weight[channel * points.taps() + tap];
+  }
+  void run_depthwise(const Call& call, const float* weight) const noexcept {
+    const int64_t channels = g.groups, taps = points.taps();
+    const float* image = call.in<float>(0);
+    parallel_for(points.count(), channels * taps / 4 + taps, 1, [&](int64_t begin, int64_t end) noexcept {
+      const float *from[kMostTaps], *of_tap[kMostTaps];
+      ConvPoints::Point at = points.point(begin);
+      for (int64_t p = begin; p < end; ++p, points.next(at)) {
+        int64_t found = 0;
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          const int64_t other = points.other(at, tap);
+          if (other < 0) continue;
+          from[found] = image + other * channels;
+          of_tap[found++] = weight + tap * channels;
+        }
+        loops->depthwise(from, of_tap, found, channels, call.out<float>() + p * channels);
+      }
+    });
+  }
+  /// sums: [taps][kChannels] for each thread.
+  void run_depthwise_weight_gradient(const Call& call, float* all_sums) const noexcept {
+    const int64_t channels = g.groups, taps = points.taps();
+    const float *x = call.in<float>(0), *dy = call.in<float>(1);
+    parallel_for((channels + kChannels - 1) / kChannels, points.count() * taps * kChannels / 4, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   float* const sums = all_sums + thread_index() * taps * kChannels;
+                   for (int64_t block = begin; block < end; ++block) {
+                     const int64_t first = block * kChannels, count = std::min(kChannels, channels - first);
+                     std::fill(sums, sums + taps * kChannels, 0.0f);
+                     ConvPoints::Point at = points.point(0);
+                     for (int64_t p = 0; p < points.count(); ++p, points.next(at))
+                       for (int64_t tap = 0; tap < taps; ++tap)
+                         if (const int64_t other = points.other(at, tap); other >= 0)
+                           loops->multiply_add(x + other * channels + first, dy + p * channels + first,
+                                               sums + tap * kChannels, count);
+                     for (int64_t channel = 0; channel < count; ++channel)
+                       for (int64_t tap = 0; tap < taps; ++tap)
+                         call.out<float>()[(first + channel) * taps + tap] = sums[tap * kChannels + channel];
+                   }
+                 });
+  }
+
+  void end(const Call& call) const noexcept {
+    finish.run(call.out<float>(),
+               inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
+               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  }
+};
+
+size_t floats(int64_t count) noexcept {
+  return static_cast<size_t>(count) * sizeof(float);
+}
+bool finite(const void* values, const Shape& shape) noexcept {
+  return all_finite(DType::F32, static_cast<const std::byte*>(values), shape.elements());
+}
+
+KernelPtr make_weight_gradient(const std::shared_ptr<const Convolution>& conv, int threads) {
+  const bool depthwise = conv->depthwise();
+  Requirements requirements;
+  requirements.scratch =
+      floats(threads * (depthwise ? conv->points.taps() * kChannels : conv->blocks.workspace()));
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        if (depthwise)
+          conv->run_depthwise_weight_gradient(call, call.scratch<float>());
+        else if (conv->padded && !finite(call.in<float>(1), conv->g.output_shape()))
+          convolve_plainly(conv->kind, conv->g, call.in<float>(0), call.in<float>(1), call.out<float>());
+        else
+          conv->run_weight_gradient(call, call.scratch<float>());
+      },
+      requirements);
+}
+
+}  // namespace
+
+KernelPtr make_conv_gemm(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry,
+                         const void* constant_weight, const Finish& finish, const EpilogueInputs& inputs) {
+  const auto conv = std::make_shared<const Convolution>(device, kind, geometry, finish, inputs);
+  const int threads = device.info().threads;
+  if (kind == OpKind::ConvWeightGrad) return make_weight_gradient(conv, threads);
+
+  const bool depthwise = conv->depthwise();
+  Requirements requirements;
+  const bool plain = constant_weight != nullptr && !depthwise && conv->padded &&
+                     !finite(constant_weight, geometry.weight_shape());
+  if (plain)
+    return make_kernel([conv](const Call& call) noexcept {
+      convolve_plainly(conv->kind, conv->g, call.in<float>(0), call.in<float>(1), call.out<float>());
+      conv->end(call);
+    });
+  if (!depthwise) requirements.scratch = floats(threads * conv->blocks.workspace());
+  const int64_t packed =
+      depthwise ? geometry.weight_shape().elements() : geometry.groups * conv->blocks.packed();
+  const uint64_t key = 0x636f6e7600ull + static_cast<uint64_t>(geometry.groups) * 4 + (depthwise ? 2 : 0) +
+                       (kind == OpKind::ConvTranspose ? 1 : 0);
+  const PackedOperand weights(constant_weight, floats(packed), key, 1, requirements);
+  const auto pack = [conv, depthwise](const float* weight, float* to) noexcept {
+    if (depthwise)
+      conv->pack_depthwise(weight, to);
+    else
+      conv->pack(weight, to);
+  };
+  auto body = [=](const Call& call) noexcept {
+    if (weights.constant == nullptr && !depthwise && conv->padded &&
+        !finite(call.in<float>(1), conv->g.weight_shape())) {
+      convolve_plainly(conv->kind, conv->g, call.in<float>(0), call.in<float>(1), call.out<float>());
+      return conv->end(call);
+    }
+    const float* const panels =
+        weights.panels(call, [&](float* to) noexcept { pack(call.in<float>(1), to); });
+    if (depthwise)
+      conv->run_depthwise(call, panels);
+    else
+      conv->run_forward(call, panels, call.scratch<float>());
+    conv->end(call);
+  };
+  return make_packing_kernel(
+      device, [=](float* to) noexcept { pack(static_cast<const float*>(constant_weight), to); },
+      std::move(body), requirements);
+}
+
+}  // namespace librt::cpu

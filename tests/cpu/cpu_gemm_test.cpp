@@ -1,0 +1,151 @@
+// The loops of simd/gemm.h for every instruction set, and products larger than the blocks of support/gemm.h.
+#include <cmath>
+
+#include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/support/gemm.h"
+#include "tests/cpu/cpu_support.h"
+
+namespace librt::test {
+namespace {
+
+/// Small integers, whose products and sums are exact.
+std::vector<float> numbers(int64_t count, int64_t seed) {
+  std::vector<float> made(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    made[static_cast<size_t>(i)] = static_cast<float>((i * 7 + seed) % 13 - 6);
+  return made;
+}
+
+template <class Check>
+void on_every_set(const Check& check) {
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(sets[i]->name);
+    check(sets[i]->loops<cpu::GemmLoops>());
+  }
+}
+
+TEST(CpuGemm, TilesWriteTheirPartOnly) {
+  on_every_set([](const cpu::GemmLoops& loops) {
+    constexpr int64_t kStride = cpu::GemmLoops::kMostColumns + 3;
+    ASSERT_LE(loops.rows, cpu::GemmLoops::kMostRows);
+    ASSERT_LE(loops.columns, cpu::GemmLoops::kMostColumns);
+    for (const int64_t k : {1, 2, 17})
+      for (int64_t m = 1; m <= loops.rows; ++m)
+        for (int64_t n = 1; n <= loops.columns; ++n)
+          for (const bool accumulate : {false, true}) {
+            const auto a = numbers(k * loops.rows, 1), b = numbers(k * loops.columns, 5);
+            const auto before = numbers((loops.rows + 1) * kStride, 3);
+            auto y = before;
+            loops.tile(a.data(), b.data(), k, y.data(), kStride, m, n, accumulate);
+            int wrong = 0;
+            for (int64_t i = 0; i <= loops.rows; ++i)
+              for (int64_t j = 0; j < kStride; ++j) {
+                const auto at = static_cast<size_t>(i * kStride + j);
+                float expected = before[at];
+                if (i < m && j < n) {
+                  expected = accumulate ? before[at] : 0;
+                  for (int64_t p = 0; p < k; ++p)
+                    expected += a[static_cast<size_t>(p * loops.rows + i)] *
+                                b[static_cast<size_t>(p * loops.columns + j)];
+                }
+                wrong += y[at] == expected ? 0 : 1;
+              }
+            ASSERT_EQ(wrong, 0) << "k " << k << " m " << m << " n " << n << " accumulate " << accumulate;
+          }
+  });
+}
+
+TEST(CpuGemm, Panels) {
+  on_every_set([](const cpu::GemmLoops& loops) {
+    for (const int64_t width : {loops.rows, loops.columns})
+      for (const int64_t k : {1, 3, 4, 11, 400}) {
+        const auto x = numbers(width * (k + 2), 2);
+        std::vector<float> gathered(static_cast<size_t>(k * width + 1), 77.0f), copied = gathered;
+        for (int64_t count = 1; count <= width; ++count) {
+          SCOPED_TRACE(text("width ", width, " k ", k, " count ", count));
+          cpu::gather_rows(loops, x.data(), k + 2, count, k, gathered.data(), width);
+          loops.copy(x.data(), width, count, k, copied.data(), width);
+          int wrong = 0;
+          for (int64_t i = 0; i < k; ++i)
+            for (int64_t j = 0; j < width; ++j) {
+              const auto at = static_cast<size_t>(i * width + j);
+              wrong += gathered[at] == (j < count ? x[static_cast<size_t>(j * (k + 2) + i)] : 0) ? 0 : 1;
+              wrong += copied[at] == (j < count ? x[at] : 0) ? 0 : 1;
+            }
+          ASSERT_EQ(wrong, 0);
+          ASSERT_TRUE(gathered.back() == 77 && copied.back() == 77);
+        }
+      }
+  });
+}
+
+TEST(CpuGemm, DepthwisePoints) {
+  on_every_set([](const cpu::GemmLoops& loops) {
+    for (const int64_t taps : {0, 1, 9})
+      for (int64_t channels = 1; channels < 150; channels += channels < 20 ? 1 : 43) {
+        const auto x = numbers(9 * channels, 1), weight = numbers(9 * channels, 4);
+        const float *from[9], *weights[9];
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          from[tap] = x.data() + tap * channels;
+          weights[tap] = weight.data() + tap * channels;
+        }
+        std::vector<float> y(static_cast<size_t>(channels + 1), 77.0f), sums = y;
+        loops.depthwise(from, weights, taps, channels, y.data());
+        loops.multiply_add(x.data(), weight.data(), sums.data(), channels);
+        int wrong = 0;
+        for (int64_t c = 0; c < channels; ++c) {
+          const auto at = static_cast<size_t>(c);
+          float expected = 0;
+          for (int64_t tap = 0; tap < taps; ++tap) expected += from[tap][c] * weights[tap][c];
+          wrong += y[at] == expected ? 0 : 1;
+          wrong += sums[at] == 77 + x[at] * weight[at] ? 0 : 1;
+        }
+        ASSERT_EQ(wrong, 0) << "taps " << taps << " channels " << channels;
+        ASSERT_TRUE(y.back() == 77 && sums.back() == 77);
+      }
+  });
+}
+
+/// k beyond a block's depth, more panels than a block has, and remainders of both.
+TEST(CpuGemm, ProductsOfSeveralBlocks) {
+  const ops::Tolerance tolerance{1e-4, 1e-3};
+  for (const auto& [m, k, n] : {std::array<int64_t, 3>{131, 801, 1043}, {3, 769, 40}, {513, 385, 2}}) {
+    op::MatMulAttributes matmul;
+    SCOPED_TRACE(text(m, " x ", k, " x ", n));
+    check_node(cpu_device(), make_node(matmul, 2), {f32(Shape{m, k}, -1, 1, 1), f32(Shape{k, n}, -1, 1, 2)},
+               2, tolerance);
+  }
+  op::ConvAttributes conv;
+  conv.pads = {1, 1, 1, 1};
+  conv.strides = {2, 1};
+  check_node(cpu_device(), make_node(conv, 2),
+             {f32(Shape{2, 11, 9, 100}, -1, 1, 1), f32(Shape{70, 3, 3, 100}, -1, 1, 2)}, 2, tolerance);
+  conv.groups = 100;
+  check_node(cpu_device(), make_node(conv, 2),
+             {f32(Shape{2, 11, 9, 100}, -1, 1, 1), f32(Shape{100, 3, 3, 1}, -1, 1, 2)}, 2, tolerance);
+  op::ConvWeightGradAttributes weight;  // 1200 points
+  weight.pads = {1, 1, 1, 1};
+  weight.kernel = {3, 3};
+  for (const int64_t groups : {1, 2, 24}) {
+    weight.groups = static_cast<int32_t>(groups);
+    SCOPED_TRACE(groups);
+    check_node(cpu_device(), make_node(weight, 2),
+               {f32(Shape{3, 20, 20, 24}, -1, 1, 1), f32(Shape{3, 20, 20, 24}, -1, 1, 2)}, 0,
+               ops::Tolerance{1e-4, 2e-3});
+  }
+}
+
+/// What a window reads outside of an image is not there: it meets no infinity of the weights.
+TEST(CpuGemm, PaddingMeetsNoInfinity) {
+  op::ConvAttributes conv;
+  conv.pads = {1, 1, 1, 1};
+  auto weight = f32(Shape{5, 3, 3, 4}, -1, 1, 2);
+  reinterpret_cast<float*>(weight.bytes.data())[7] = std::numeric_limits<float>::infinity();
+  for (const uint32_t constant : {0u, 2u})
+    check_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 6, 6, 4}, 0.5, 1, 1), weight}, constant);
+}
+
+}  // namespace
+}  // namespace librt::test
