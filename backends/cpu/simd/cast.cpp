@@ -1,6 +1,6 @@
-// f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. F16C instructions where
-// the instruction set has them; elsewhere the bit arithmetic of runtime/core/half.h, duplicated here because
-// nothing inline may be shared between instruction sets.
+// f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. Instructions where the
+// instruction set has them (F16C, NEON of AArch64); elsewhere the bit arithmetic of runtime/core/half.h,
+// duplicated here because nothing inline may be shared between instruction sets.
 #include "backends/cpu/simd/cast.h"
 
 #include "backends/cpu/simd/loops.h"
@@ -8,6 +8,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace librt::cpu::RT_SIMD_ISA {
@@ -42,6 +44,12 @@ void f16_to_f32(const uint16_t* x, float* y, int64_t n) {
 #elif defined(__F16C__)
   for (; i + 8 <= n; i += 8)
     _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+#elif defined(__aarch64__)
+  for (; i + 8 <= n; i += 8) {
+    const float16x8_t half = vreinterpretq_f16_u16(vld1q_u16(x + i));
+    vst1q_f32(y + i, vcvt_f32_f16(vget_low_f16(half)));
+    vst1q_f32(y + i + 4, vcvt_high_f32_f16(half));
+  }
 #endif
 #pragma omp simd
   for (int64_t k = i; k < n; ++k) y[k] = half_bits_to_float(x[k]);
@@ -57,6 +65,11 @@ void f32_to_f16(const float* x, uint16_t* y, int64_t n) {
   for (; i + 8 <= n; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
                      _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+  for (; i + 8 <= n; i += 8) {
+    const float16x8_t half = vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(x + i)), vld1q_f32(x + i + 4));
+    vst1q_u16(y + i, vreinterpretq_u16_f16(half));
+  }
 #endif
 #pragma omp simd
   for (int64_t k = i; k < n; ++k) y[k] = float_to_half_bits(x[k]);

@@ -5,6 +5,10 @@
 //   AVX-512  14 x 32   28 of 32 hold sums, 2 a row of b; a is broadcast from memory
 //   AVX2      6 x 16   12 of 16 hold sums, 2 a row of b
 //   SSE2      4 x 8     8 of 16 hold sums, 2 a row of b; products need a register of their own
+//
+// A step of NEON's loop is 32 instructions for 96 multiply-adds, 24 of them fmla; 8 x 12 loads 20 floats for
+// them, 6 x 16 would load 22. By llvm-mca 14 it takes 24.0 cycles on a Cortex-A57 and A72, where nothing but
+// fmla is the limit, and 26.0 on an A55, which runs in order.
 #include "backends/cpu/simd/gemm.h"
 
 #include "backends/cpu/simd/loops.h"

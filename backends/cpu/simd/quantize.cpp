@@ -40,7 +40,7 @@ RT_INLINE T quantized(float quotient, float zero) {
   return static_cast<T>(static_cast<int32_t>(q));
 }
 
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__aarch64__)
 /// x / scale with inverse = 1 / scale: one correction makes the quotient that of the division (Markstein
 /// 1990). The quotient is clamped first, so that an infinite x stays infinite.
 RT_INLINE float divided(float x, float scale, float inverse) {
@@ -92,7 +92,7 @@ void quantize(const void* source, const float* scale, [[maybe_unused]] const flo
   const auto* zero = static_cast<const T*>(zero_point);
   T* y = static_cast<T*>(result);
   const float one_scale = *scale, one_zero = zero == nullptr ? 0.0f : static_cast<float>(*zero);
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__aarch64__)
   if (inverse != nullptr) {
     const float one_inverse = *inverse;
     int64_t first = 0;

@@ -19,7 +19,11 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
   if (v4) sets[count++] = &kAvx512;
   if (v3) sets[count++] = &kAvx2;
 #endif
+#if defined(__aarch64__)
+  static constexpr Simd kBaseline{"neon", 0, false};
+#else
   static constexpr Simd kBaseline{"baseline", 0, false};
+#endif
   sets[count++] = &kBaseline;
   return count;
 }

@@ -35,7 +35,7 @@ struct LoopTable {
 struct Simd {
   static constexpr int64_t kColumns = 128;  ///< columns at a time, for loops down columns
 
-  const char* name;   ///< "avx512", "avx2", "baseline"
+  const char* name;   ///< "avx512", "avx2", "baseline"; "neon" is AArch64's baseline
   int index;          ///< 0: baseline, 1: avx2, 2: avx512
   bool dot_products;  ///< of 8-bit integers (VNNI)
 

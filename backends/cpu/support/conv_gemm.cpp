@@ -29,6 +29,9 @@ struct Convolution {
   Finish finish;
   EpilogueInputs inputs;
   bool padded;  ///< what is gathered has zeros
+  /// Channels of the taps that lie next to each other in memory and are gathered at once: those along the
+  /// last axis, or only one tap's.
+  int64_t run = 0;
 
   Convolution(const CpuDevice& device, OpKind of, const ConvGeometry& geometry, const Finish& last,
               const EpilogueInputs& operands)
@@ -46,6 +49,11 @@ struct Convolution {
     else
       blocks = GemmBlocks(device.simd(), o, points.taps() * c, points.count(), true);
     padded = kind == OpKind::ConvTranspose || g.is_padded();
+    const WindowAxis& axis = points.last();
+    run = gathered_group();
+    if (kind != OpKind::ConvTranspose && g.groups == 1 && axis.dilation == 1 &&
+        axis.kernel * run <= GemmBlocks::kDepth)
+      run *= axis.kernel;
   }
 
   bool depthwise() const noexcept {
@@ -76,45 +84,77 @@ struct Convolution {
     });
   }
 
+  /// Elements [from, from + count) of what a point's window reads in one run, whose line of the image begins
+  /// at point `line` (-1: outside): their address where all are inside, otherwise that of `copied`, which
+  /// gets them.
+  const float* window(const float* image, const ConvPoints::Point& at, int64_t line, int64_t from,
+                      int64_t count, float* copied) const noexcept {
+    const int64_t inner = gathered_group(), taps = run / inner;
+    const int64_t start = points.start(at), extent = points.last().input;
+    if (line < 0 || start + taps <= 0 || start >= extent) return kZeroRow;
+    const float* const address = image + (line + start) * inner + from;
+    if (start >= 0 && start + taps <= extent) return address;
+    const int64_t inside = std::clamp(-start * inner - from, int64_t{0}, count),
+                  outside = std::clamp((extent - start) * inner - from, inside, count);
+    std::fill(copied, copied + inside, 0.0f);
+    std::copy(address + inside, address + outside, copied + inside);
+    std::fill(copied + outside, copied + count, 0.0f);
+    return copied;
+  }
+  /// The same where a run is one tap.
+  const float* channels_of(const float* image, const ConvPoints::Point& at, int64_t group, int64_t tap,
+                           int64_t from) const noexcept {
+    const int64_t other = points.other(at, tap);
+    return other < 0 ? kZeroRow : image + other * gathered_channels() + group * gathered_group() + from;
+  }
+
   /// A panel of the gathered image as a, steps of (tap, channel) from k0 on.
   void gather(const float* image, int64_t group, int64_t panel, int64_t k0, int64_t steps,
               float* to) const noexcept {
-    const int64_t rows = loops->rows, first = panel * rows, channels = gathered_channels(),
-                  inner = gathered_group();
-    const int64_t count = std::min(rows, blocks.m - first);
+    const int64_t rows = loops->rows, first = panel * rows, count = std::min(rows, blocks.m - first);
     ConvPoints::Point at[GemmLoops::kMostRows];
     const float* from[GemmLoops::kMostRows];
+    float copied[GemmLoops::kMostRows][GemmBlocks::kDepth];
     at[0] = points.point(first);
     for (int64_t j = 1; j < count; ++j) {
       at[j] = at[j - 1];
       points.next(at[j]);
     }
+    for (int64_t j = count; j < rows; ++j) from[j] = kZeroRow;
+    const int64_t taps = run / gathered_group();
     for (int64_t k = k0; k < k0 + steps;) {
-      const int64_t tap = k / inner, channel = k % inner, run = std::min(inner - channel, k0 + steps - k);
-      for (int64_t j = 0; j < rows; ++j) {
-        const int64_t other = j < count ? points.other(at[j], tap) : -1;
-        from[j] = other < 0 ? kZeroRow : image + other * channels + group * inner + channel;
+      const int64_t line = k / run, begin = k % run, some = std::min(run - begin, k0 + steps - k);
+      int64_t begins = -1;  // of the image's line; points in one row of the result share it
+      for (int64_t j = 0; j < count; ++j) {
+        if (taps == 1) {
+          from[j] = channels_of(image, at[j], group, line, begin);
+          continue;
+        }
+        if (j == 0 || points.begins_row(at[j])) begins = points.line(at[j], line * taps);
+        from[j] = window(image, at[j], begins, begin, some, copied[j]);
       }
-      loops->gather(from, run, to + (k - k0) * rows, rows);
-      k += run;
+      loops->gather(from, some, to + (k - k0) * rows, rows);
+      k += some;
     }
   }
   /// A panel of the gathered image as b, for the points from p0 on.
   void gather_columns(const float* image, int64_t group, int64_t panel, int64_t p0, int64_t steps,
                       float* to) const noexcept {
-    const int64_t columns = loops->columns, first = panel * columns, channels = gathered_channels(),
-                  inner = gathered_group();
-    const int64_t end = std::min(first + columns, blocks.n);
+    const int64_t columns = loops->columns, first = panel * columns,
+                  end = std::min(first + columns, blocks.n);
+    const int64_t taps = run / gathered_group();
     ConvPoints::Point at = points.point(p0);
     for (int64_t p = 0; p < steps; ++p, to += columns, points.next(at)) {
       for (int64_t j = first; j < end;) {
-        const int64_t tap = j / inner, channel = j % inner, run = std::min(inner - channel, end - j);
-        const int64_t other = points.other(at, tap);
-        const float* from = other < 0 ? nullptr : image + other * channels + group * inner + channel;
-        for (int64_t i = 0; i < run; ++i) to[j - first + i] = from == nullptr ? 0.0f : from[i];
-        j += run;
+        const int64_t line = j / run, begin = j % run, some = std::min(run - begin, end - j);
+        float* const place = to + (j - first);
+        const float* const from = taps == 1
+                                      ? channels_of(image, at, group, line, begin)
+                                      : window(image, at, points.line(at, line * taps), begin, some, place);
+        if (from != place) std::copy(from, from + some, place);
+        j += some;
       }
-      for (int64_t j = end - first; j < columns; ++j) to[j] = 0;
+      std::fill(to + (end - first), to + columns, 0.0f);
     }
   }
 

@@ -57,6 +57,26 @@ class ConvPoints {
     }
     ++point.sample;
   }
+  /// Of the output's points: the input's first point along the last axis that the taps of one line of the
+  /// window may read, `tap` the first of them; or -1 where the line is outside of the input. The taps read
+  /// positions from start() on.
+  int64_t line(const Point& point, int64_t tap) const noexcept {
+    const auto& offset = offsets_[static_cast<size_t>(tap)];
+    int64_t index = point.sample;
+    for (size_t i = 0; i + 1 < rank_; ++i) {
+      const int64_t position = point.at[i] * axes_[i].stride - axes_[i].pad_begin + offset[i];
+      if (position < 0 || position >= axes_[i].input) return -1;
+      index = index * axes_[i].input + position;
+    }
+    return index * last().input;
+  }
+  int64_t start(const Point& point) const noexcept {
+    return point.at[rank_ - 1] * last().stride - last().pad_begin;
+  }
+  /// Whether it is the first along the last axis.
+  bool begins_row(const Point& point) const noexcept { return point.at[rank_ - 1] == 0; }
+  const WindowAxis& last() const noexcept { return axes_[rank_ - 1]; }
+
   /// The other side's point under a tap, or -1 where there is none.
   int64_t other(const Point& point, int64_t tap) const noexcept {
     const auto& offset = offsets_[static_cast<size_t>(tap)];
