@@ -2,6 +2,10 @@
 if(NOT TARGET rtconvert)
   return()
 endif()
+if(CMAKE_CROSSCOMPILING)
+  message(STATUS "Shell completion: left out, its texts come from the programs, which this machine does not run")
+  return()
+endif()
 set(folder "${PROJECT_BINARY_DIR}/completions")
 # Debian's zsh looks for those of packages in another folder than for those of /usr/local.
 set(zsh_folder site-functions)

@@ -24,6 +24,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # A loop that clang does not vectorize despite a pragma is slow, not wrong.
   add_compile_options(-Wno-missing-braces -Wno-pass-failed)
 endif()
+# Without instructions for both, as on x86-64, a product is rounded before it is added to. Other compilers would fuse them: what pages
+# compute and what the compiler folds is the same everywhere. The loops of the CPU backend choose for themselves.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>")
+endif()
 add_link_options(-Wl,--gc-sections)
 # librt.so uses LTO (runtime/CMakeLists.txt). The objects contain machine code as well, which everything that links them
 # statically uses: otherwise every test would wait for a second compilation.
@@ -64,4 +69,29 @@ function(rt_generate_list file macro)
     string(APPEND content "${macro}(${stem})\n")
   endforeach()
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}" CONTENT "${content}")
+endfunction()
+
+# rt_host_program(<name> <source>...): a program that the build runs; sets <name> to what a COMMAND and DEPENDS take. When cross-compiling
+# it is made by the host's compiler in one command, so its sources include nothing but headers of their folder and the standard library.
+function(rt_host_program name)
+  if(NOT CMAKE_CROSSCOMPILING)
+    add_executable(${name} ${ARGN})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+    set(${name} ${name} PARENT_SCOPE)
+    return()
+  endif()
+  find_program(RT_HOST_COMPILER NAMES g++ clang++ REQUIRED)
+  set(program "${PROJECT_BINARY_DIR}/host/${name}")
+  set(headers "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(folder "${source}" DIRECTORY)
+    file(GLOB found CONFIGURE_DEPENDS "${folder}/*.h")
+    list(APPEND headers ${found})
+  endforeach()
+  list(REMOVE_DUPLICATES headers)
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/host")
+  add_custom_command(OUTPUT "${program}"
+    COMMAND "${RT_HOST_COMPILER}" -std=c++20 -O1 "-I${PROJECT_SOURCE_DIR}" ${ARGN} -o "${program}"
+    DEPENDS ${ARGN} ${headers} COMMENT "Building ${name} for the host" VERBATIM)
+  set(${name} "${program}" PARENT_SCOPE)
 endfunction()

@@ -39,15 +39,14 @@ function(rt_shader spirv source)
     COMMENT "Shader ${spirv}" VERBATIM)
 endfunction()
 # A variant with cooperative matrices: compiled and validated as GL_NV_cooperative_matrix, then rewritten.
-add_executable(rt_rewrite_shaders "${shader_tools}/rewrite.cpp" "${shader_tools}/khr_matrices.cpp")
-target_include_directories(rt_rewrite_shaders PRIVATE "${PROJECT_SOURCE_DIR}")
+rt_host_program(rt_rewrite_shaders "${shader_tools}/rewrite.cpp" "${shader_tools}/khr_matrices.cpp")
 function(rt_matrix_shader spirv source)
   string(REGEX REPLACE "\\.spv$" ".nv.spv" compiled "${spirv}")
   rt_shader("${compiled}" "${source}" ${ARGN})
   add_custom_command(
     OUTPUT "${spirv}"
-    COMMAND rt_rewrite_shaders "${compiled}" "${spirv}"
-    DEPENDS rt_rewrite_shaders "${compiled}"
+    COMMAND ${rt_rewrite_shaders} "${compiled}" "${spirv}"
+    DEPENDS ${rt_rewrite_shaders} "${compiled}"
     COMMENT "Shader ${spirv}" VERBATIM)
 endfunction()
 
@@ -109,11 +108,10 @@ endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/vulkan/shader_list.inc" CONTENT "${list_inc}")
 file(GENERATE OUTPUT "${spirv_folder}/list.txt" CONTENT "${list_txt}")
 
-add_executable(rt_embed_shaders "${shader_tools}/embed.cpp" "${shader_tools}/interface.cpp")
-target_include_directories(rt_embed_shaders PRIVATE "${PROJECT_SOURCE_DIR}")
+rt_host_program(rt_embed_shaders "${shader_tools}/embed.cpp" "${shader_tools}/interface.cpp")
 set(RT_SHADER_CODE "${spirv_folder}/shader_code.cpp")
 add_custom_command(
   OUTPUT "${RT_SHADER_CODE}"
-  COMMAND rt_embed_shaders "${RT_SHADER_CODE}" "${spirv_folder}/list.txt"
-  DEPENDS rt_embed_shaders ${shader_files} "${spirv_folder}/list.txt"
+  COMMAND ${rt_embed_shaders} "${RT_SHADER_CODE}" "${spirv_folder}/list.txt"
+  DEPENDS ${rt_embed_shaders} ${shader_files} "${spirv_folder}/list.txt"
   COMMENT "Embedding shaders" VERBATIM)

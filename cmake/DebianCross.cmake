@@ -1,0 +1,42 @@
+# Toolchain file: for another architecture of Debian, with its cross compiler and a folder that holds its packages (tools/dev/cross
+# makes it). Programs that run while building (flatc, protoc, glslangValidator) are the host's; tests run under qemu-user.
+set(RT_CROSS "" CACHE STRING "Debian's name of the architecture: arm64 or armhf")
+set(RT_SYSROOT "" CACHE PATH "Folder with Debian's packages of that architecture")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RT_CROSS RT_SYSROOT)
+
+set(CMAKE_SYSTEM_NAME Linux)
+if(RT_CROSS STREQUAL "arm64")
+  set(CMAKE_SYSTEM_PROCESSOR aarch64)
+  set(triple aarch64-linux-gnu)
+  set(emulator qemu-aarch64-static)
+elseif(RT_CROSS STREQUAL "armhf")
+  set(CMAKE_SYSTEM_PROCESSOR armv7l)
+  set(triple arm-linux-gnueabihf)
+  set(emulator qemu-arm-static)
+else()
+  message(FATAL_ERROR "RT_CROSS: expected arm64 or armhf, found '${RT_CROSS}'; use tools/dev/cross or the preset `arm64`")
+endif()
+if(NOT EXISTS "${RT_SYSROOT}/usr/include")
+  message(FATAL_ERROR "RT_SYSROOT: expected a folder with Debian's packages for ${RT_CROSS}, found '${RT_SYSROOT}'; `tools/dev/cross ${RT_CROSS}` makes it")
+endif()
+set(CMAKE_C_COMPILER ${triple}-gcc)
+set(CMAKE_CXX_COMPILER ${triple}-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE ${triple})
+set(CMAKE_SYSROOT "${RT_SYSROOT}")
+# Libraries that libraries need, and the C library that the compiler brings along, which is the same.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${RT_SYSROOT}/usr/lib/${triple}:${RT_SYSROOT}/lib/${triple}")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "${CMAKE_EXE_LINKER_FLAGS_INIT}")
+set(CMAKE_MODULE_LINKER_FLAGS_INIT "${CMAKE_EXE_LINKER_FLAGS_INIT}")
+
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} "${RT_SYSROOT}/usr/lib/${triple}/pkgconfig:${RT_SYSROOT}/usr/share/pkgconfig")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "${RT_SYSROOT}")
+
+# Without qemu, the build is complete and its tests do not run.
+find_program(RT_EMULATOR ${emulator})
+if(RT_EMULATOR)
+  set(CMAKE_CROSSCOMPILING_EMULATOR "${RT_EMULATOR};-L;${RT_SYSROOT}")
+endif()
