@@ -104,7 +104,7 @@ TEST(VulkanCapabilities, SmallTypesAreOnlyStored) {
   facts.features.float16 = facts.features.int8 = facts.features.int16 = false;
   EXPECT_TRUE(runs_basic_shaders(facts));
   facts.features = {};
-  for (const Shader shader : {Shader::optimizer_scalars, Shader::optimizer_step, Shader::narrow_float})
+  for (const Shader shader : {Shader::optimizer_scalars, Shader::optimizer_step_3, Shader::narrow_float})
     EXPECT_TRUE(runs(facts, shader_code(shader)).ok()) << shader_code(shader).name;
   EXPECT_FALSE(runs(facts, shader_code(Shader::unary_halves)).ok());
 }

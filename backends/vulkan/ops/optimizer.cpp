@@ -64,13 +64,14 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   for (const StepForm::State& state : form.states)
     if (state.present) program->also_in_place(state.input, state.output);
   const VulkanDevice& vulkan = cast(device);
+  const Shader shader = form.has(2) ? Shader::optimizer_step_3 : Shader::optimizer_step_2;
   for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kVec4Bytes)) {
     const auto of = [&](const Ref& whole) { return rows_of(whole, part, kVec4Bytes[0]); };
-    Step& step = program->dispatch_each(Shader::optimizer_step, part.count, vulkan.plan().elementwise_lanes);
+    Step& step = program->dispatch_each(shader, part.count, vulkan.plan().elementwise_lanes);
     step.push(part.count);
     set_attributes(step, form);
     step.read(0, of(in(0))).read(1, of(in(1))).read(5, scalars).write(6, of(out(0)));
-    for (uint32_t i = 0; i < kMostStepStates; ++i) {
+    for (uint32_t i = 0; i < (form.has(2) ? 3u : 2u); ++i) {
       step.read(2 + i, of(in(form.has(i) ? form.states[i].input : 0)));
       step.write(7 + i, of(out(form.states[i].output)));
     }
