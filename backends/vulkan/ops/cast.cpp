@@ -1,6 +1,8 @@
 // Cast between f32, f16, bf16, i32, i64, u8, i8 and bool.
+#include <algorithm>
 #include <optional>
 
+#include "backends/vulkan/dispatch/split.h"
 #include "backends/vulkan/steps/repack.h"
 
 namespace librt::vulkan {
@@ -42,12 +44,37 @@ constexpr Shader kCasts[kKinds][kKinds] = {
     {RT_CASTS(bf16), Shader::cast_bf16_u8, Shader::cast_bf16_i8, Shader::cast_bf16_bool, kNone},
 };
 
+/// Casts between floats by words, which need no 16-bit storage: a graph in f16 is computed in f32 between
+/// them on a device without it.
+bool by_words(const Device& device, const NodeView& node) {
+  const auto is_float_type = [](DType dtype) {
+    return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+  };
+  return !cast(device).facts().features.storage_16bit && is_float_type(node.dtype(0)) &&
+         is_float_type(node.output(0).dtype);
+}
+
 Status supports(const Device& device, const NodeView& node) {
+  if (by_words(device, node)) return {};
   for (const DType dtype : {node.dtype(0), node.output(0).dtype}) RT_TRY(storable(device, dtype));
   if (!kind_of(node.output(0).dtype)) return unsupported("no cast to ", name_of(node.output(0).dtype));
   if (kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)] == kMissing)
     return unsupported("no cast from ", name_of(node.dtype(0)), " to ", name_of(node.output(0).dtype));
   return {};
+}
+
+void add_words(Program& program, const VulkanDevice& device, const NodeView& node) {
+  const DType from = node.dtype(0), to = node.output(0).dtype;
+  const int64_t count = node.output(0).elements();
+  const int64_t pair_bytes[] = {2 * static_cast<int64_t>(size_of(from)),
+                                2 * static_cast<int64_t>(size_of(to))};
+  for (const Rows& part : ranges_of_rows(device, ceil_div(count, 2), pair_bytes))
+    program.dispatch_each(Shader::cast_words, part.count, device.plan().elementwise_lanes)
+        .spec(element_of(from))
+        .spec(element_of(to))
+        .push(std::min(2 * part.count, count - 2 * part.first))
+        .read(0, rows_of(in(0), part, pair_bytes[0]))
+        .write(1, rows_of(out(0), part, pair_bytes[1]));
 }
 
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
@@ -57,6 +84,10 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   if (shader == kNone) {
     if (count > 0) program->copy(out(0), in(0));
     program->in_place(0);
+    return finish(std::move(program));
+  }
+  if (by_words(device, node)) {
+    add_words(*program, cast(device), node);
     return finish(std::move(program));
   }
   add_cast(*program, cast(device), shader, count, in(0), size_of(node.dtype(0)), out(0),
