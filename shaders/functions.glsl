@@ -141,6 +141,52 @@ float exact_atan(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (floatBitsToUint(x) & 0x80000000u));
 }
 
+// a - quarter pi/2 in [-pi/4, pi/4] for finite a >= 0, with an absolute error below 1e-7; quarter is modulo 2^32 or 4.
+float reduced_angle(float a, out uint quarter) {
+  if (a < 8192.0) {  // pi/2 in three parts, whose products with fewer than 14 bits are exact
+    float n = floor(a * 0.636619772 + 0.5);
+    quarter = uint(n);
+    return ((a - n * 1.5703125) - n * 0.0004837512969970703) - n * 7.549790126404332e-08;
+  }
+  // Payne and Hanek: a is an integer m times 2^e. Of 2/pi, only bits from 2^(2-e) down matter modulo 4 quarters.
+  const uint two_by_pi[7] =
+      uint[7](0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u);
+  uint bits = floatBitsToUint(a), m = (bits & 0x7fffffu) | 0x800000u;
+  uint first = (bits >> 23) - 150u + 30u;  // of those bits, counted from the zeros in front
+  uint word = first >> 5, shift = first & 31u;
+  uint high = two_by_pi[word] << shift, low = two_by_pi[word + 1] << shift;
+  if (shift != 0u) {
+    high |= two_by_pi[word + 1] >> (32u - shift);
+    low |= two_by_pi[word + 2] >> (32u - shift);
+  }
+  uint carry, rest;
+  umulExtended(m, low, carry, rest);
+  uint turn = m * high + carry;  // in units of 2^-30 quarters
+  quarter = (turn + 0x20000000u) >> 30;
+  return float(int(turn << 2 | rest >> 30)) * 3.657295198e-10;  // 2^-32 pi/2
+}
+
+// sin(x + quarter pi/2): drivers may be off by 2^-11 within +-pi, and by anything beyond. Absolute error below 3e-7.
+float exact_sin(float x, uint quarter) {
+  float a = abs(x);
+  if (!(a < kInfinity)) return uintBitsToFloat(0x7fc00000u);
+  uint turned;
+  float r = reduced_angle(a, turned), s = r * r;
+  bool odd = quarter == 0u && floatBitsToUint(x) >> 31 != 0u;  // sin(-a) = -sin(a), cos(-a) = cos(a)
+  quarter += turned;
+  float p = 2.718324258e-06;
+  p = p * s - 1.983933642e-04;
+  p = p * s + 8.333329392e-03;
+  p = p * s - 1.666666664e-01;
+  float q = -2.721021387e-07;
+  q = q * s + 2.479951983e-05;
+  q = q * s - 1.388888375e-03;
+  q = q * s + 4.166666662e-02;
+  float y = (quarter & 1u) != 0u ? 1.0 - 0.5 * s + s * s * q : r + r * s * p;
+  bool negative = (quarter & 2u) != 0u;
+  return negative != odd ? -y : y;
+}
+
 float clip(float x, float low, float high) { return is_nan(x) ? x : (x < low ? low : (x > high ? high : x)); }
 
 float apply_function(uint f, float x, float alpha, float beta) {
@@ -162,8 +208,8 @@ float apply_function(uint f, float x, float alpha, float beta) {
     case kFunctionLog: return exact_log(x);
     case kFunctionSqrt: return sqrt(x);
     case kFunctionReciprocal: return 1.0 / x;
-    case kFunctionSin: return sin(x);
-    case kFunctionCos: return cos(x);
+    case kFunctionSin: return exact_sin(x, 0u);
+    case kFunctionCos: return exact_sin(x, 1u);
     case kFunctionErf: return exact_erf(x);
     case kFunctionFloor: return floor(x);
     case kFunctionCeil: return ceil(x);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
@@ -69,6 +70,18 @@ TEST(VulkanElementwise, UnarySpecialValues) {
   check_node(device, make_node(op::MaximumAttributes{}, 2), {x, y});
   check_node(device, make_node(op::EqualAttributes{}, 2), {x, y});
   check_node(device, make_node(op::LessAttributes{}, 2), {x, y});
+}
+
+// The range of drivers' own functions ends at pi.
+TEST(VulkanElementwise, SineOfAnyAngle) {
+  RT_LAVAPIPE(device);
+  std::vector<double> angles;
+  for (const double angle : {0.0, 1e-30, 0.7853981, 0.7853982, 1.5707963, 3.1415927, 22.0, 355.0, 8191.999,
+                             8192.0, 11.0e4, 12345678.0, 16367173.0, 1e15, 0x1.000002p+64, 3.4028234e38})
+    for (const double sign : {1.0, -1.0}) angles.push_back(sign * static_cast<float>(angle));
+  const NodeInputs inputs{tensor_of({DType::F32, {static_cast<int64_t>(angles.size())}}, angles)};
+  check_node(device, make_node(op::SinAttributes{}, 1), inputs, 0, ops::Tolerance{3e-7, 0});
+  check_node(device, make_node(op::CosAttributes{}, 1), inputs, 0, ops::Tolerance{3e-7, 0});
 }
 
 TEST(VulkanElementwise, Integers) {
