@@ -50,8 +50,8 @@ TEST(SelfTestResults, UnfinishedTestIsDropped) {
   std::filesystem::remove(path);
 }
 
-TEST(SelfTestResults, CrashDuringTestIsFailure) {
-  const std::string path = fresh_path();
+/// A process that ends while it tests.
+void end_during_test(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
     SelfTestResults results(path, "device");
@@ -61,7 +61,16 @@ TEST(SelfTestResults, CrashDuringTestIsFailure) {
   int status = 1;
   waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
-  EXPECT_EQ(stored_result(path, "device", "gemm"), "the process ended during its self-test");
+}
+
+// Once may have been the user.
+TEST(SelfTestResults, SecondCrashDuringTestIsFailure) {
+  const std::string path = fresh_path();
+  end_during_test(path);
+  EXPECT_EQ(stored_result(path, "device", "gemm"), std::nullopt);  // and dropped without a result
+  end_during_test(path);
+  EXPECT_EQ(stored_result(path, "device", "gemm"), "the process ended during its self-test, twice");
+  EXPECT_EQ(stored_result(path, "device", "conv"), std::nullopt);
   std::filesystem::remove(path);
 }
 

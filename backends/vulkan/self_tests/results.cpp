@@ -9,6 +9,9 @@ namespace {
 
 constexpr char kBegun[] = "begun", kDropped[] = "dropped", kPassed[] = "right", kFailed[] = "wrong";
 
+/// Tests of a pipeline that end with their process before it counts as failed: once may have been the user.
+constexpr int kStrikes = 2;
+
 /// `line` ends in a line feed. A file that cannot be written costs tests at the next start, not results.
 void append_line(int file, std::string_view line) {
   if (file < 0) return;
@@ -32,6 +35,7 @@ void SelfTestResults::read(int file) {
     if (ftruncate(file, 0) == 0) append_line(file, text(header_, "\n"));
     return;
   }
+  std::map<std::string, int> unfinished;
   if (all.back() != '\n') append_line(file, "\n");  // after a full disk
   while (std::getline(lines, line)) {
     std::istringstream fields(line);
@@ -39,12 +43,14 @@ void SelfTestResults::read(int file) {
     std::getline(fields, event, '\t');
     std::getline(fields, name, '\t');
     std::getline(fields, reason, '\t');
-    if (event == kBegun)
-      results_[name] = "the process ended during its self-test";
-    else if (event == kDropped)
+    if (event == kBegun) {
+      if (++unfinished[name] == kStrikes) results_[name] = "the process ended during its self-test, twice";
+    } else if (event == kDropped) {
+      unfinished[name] -= 1;
       results_.erase(name);
-    else if (event == kPassed || (event == kFailed && !reason.empty()))
+    } else if (event == kPassed || (event == kFailed && !reason.empty())) {
       results_[name] = reason;
+    }
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // Knows: what is in the file. Must not know: Vulkan, what is tested; how files of the cache folder are opened
 // (runtime/core/cache_file.h). A line is appended when a test begins and when it ends, while the test's
-// process holds a lock: a test that began and has no end when the lock is free crashed its process, and
-// counts as failed.
+// process holds a lock: a test that began and has no end when the lock is free ended with its process. That
+// may have been the user's doing; the second time it counts as failed.
 #pragma once
 
 #include <map>
