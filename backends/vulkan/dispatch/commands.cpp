@@ -305,6 +305,7 @@ Status VulkanCommands::finish() noexcept {
   const VkResult result = api_.vkEndCommandBuffer(commands_);
   if (result != VK_SUCCESS) return failed("ending a command buffer", result);
   finished_ = true;
+  device_.pipelines().save_later();
   return device_.instance().validation_errors();
 }
 

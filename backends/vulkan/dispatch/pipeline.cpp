@@ -33,18 +33,42 @@ Status PipelineStore::open(std::string cache_file, std::string key) {
   return {};
 }
 
-void PipelineStore::save() noexcept {
-  if (!dirty_ || cache_file_.empty() || cache_ == VK_NULL_HANDLE) return;
+bool PipelineStore::write() noexcept {
   size_t size = 0;
-  if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return;
+  if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return false;
   constexpr size_t kHeaderOnly = 32;  // drivers without a cache return the header alone
-  if (size <= kHeaderOnly) return;
+  if (size <= kHeaderOnly) return true;
   try {
     std::vector<uint8_t> bytes(size);
-    if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;
+    // Another pipeline may be added meanwhile, and the data then be incomplete, but usable.
+    const VkResult result = api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data());
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) return false;
     bytes.resize(size);
-    if (write_pipelines(cache_file_, key_, bytes).ok()) dirty_ = false;
+    return write_pipelines(cache_file_, key_, bytes).ok();
   } catch (...) {  // without memory the next process compiles again
+    return false;
+  }
+}
+
+void PipelineStore::save() noexcept {
+  if (saver_.joinable()) saver_.join();
+  if (cache_file_.empty() || cache_ == VK_NULL_HANDLE || (!dirty_ && !unsaved_)) return;
+  dirty_ = !write();
+}
+
+void PipelineStore::save_later() noexcept {
+  if (!dirty_ || cache_file_.empty() || saving_) return;
+  try {
+    if (saver_.joinable()) saver_.join();
+    saving_ = true;
+    dirty_ = false;
+    saver_ = std::thread([this] {
+      unsaved_ = !write();
+      saving_ = false;
+    });
+  } catch (...) {  // no thread: written at the end
+    saving_ = false;
+    dirty_ = true;
   }
 }
 

@@ -4,8 +4,10 @@
 // Knows: SPIR-V by shader id, pipeline objects. Must not know: tensors, operators.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backends/vulkan/device/api.h"
@@ -42,13 +44,18 @@ class PipelineStore {
   Status open(std::string cache_file, std::string key);
   /// Why the cache file is not used; ok if it is, or if there is none.
   const Status& cache_problem() const noexcept { return cache_problem_; }
-  /// Writes the cache file if anything is new. A cache that cannot be written costs time, not results.
+  /// Writes the cache file if anything is new: on another thread while a plan that was recorded runs, so that
+  /// a process that is ended has lost no compilation. A cache that cannot be written costs time, not results.
+  void save_later() noexcept;
+  /// Waits for that thread, and writes what is still new.
   void save() noexcept;
 
   /// constants[i] specializes constant_id i. Unsupported where the device lacks what the shader needs.
   Result<Pipeline> get(Shader shader, const std::vector<uint32_t>& constants);
 
  private:
+  /// Whether there is nothing left to write.
+  bool write() noexcept;
   Result<Layout> layout_of(uint32_t bindings);
 
   const DeviceApi& api_;
@@ -61,6 +68,8 @@ class PipelineStore {
   std::string key_;
   Status cache_problem_;
   bool dirty_ = false;
+  std::thread saver_;
+  std::atomic<bool> saving_{false}, unsaved_{false};  ///< unsaved_: the other thread could not write
 };
 
 }  // namespace librt::vulkan
