@@ -1,6 +1,7 @@
-// Normalization. Statistics take two passes in f32: the mean, then the squared deviations, because E[x^2] -
-// E[x]^2 cancels. Sums over the samples are computed in parts, combined in order by the kernel that needs
-// them.
+// Normalization. Statistics of rows take two passes in registers: the mean, then the squared deviations,
+// because E[x^2] - E[x]^2 cancels. Statistics of channels take one pass over memory: mean and squared
+// deviations of a few samples, joined to those before by the formula of Chan, Golub and LeVeque. Samples are
+// divided into parts, whose results are joined in order by the kernel that needs them.
 #include "kernels/norm.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace librt::cuda {
 namespace {
 
-constexpr int kLanes = 32, kRows = 8, kThreads = kLanes * kRows;
+constexpr int kThreads = 256, kWarps = kThreads / kWarpSize;
 
 /// f(TypeTag<T>{}, TypeTag<P>{}) with the types of x and of the parameters.
 template <class F>
@@ -34,9 +35,14 @@ struct FixedStatistics {
     float mean, factor, bias;
     RT_DEVICE float operator()(float x, float) const { return (x - mean) * factor + bias; }
   };
-  RT_DEVICE Channel channel(int64_t c) const {
-    return {to_float(mean[c]), to_float(scale[c]) / sqrtf(to_float(variance[c]) + epsilon),
-            to_float(bias[c])};
+  template <int kWidth>
+  RT_DEVICE void load(int64_t c, Channel (&of)[kWidth]) const {
+    const auto scales = load_vector<kWidth>(scale + c), biases = load_vector<kWidth>(bias + c),
+               means = load_vector<kWidth>(mean + c), variances = load_vector<kWidth>(variance + c);
+    RT_UNROLL
+    for (int k = 0; k < kWidth; ++k)
+      of[k] = {to_float(means[k]), to_float(scales[k]) / sqrtf(to_float(variances[k]) + epsilon),
+               to_float(biases[k])};
   }
 };
 
@@ -49,8 +55,13 @@ struct Combination {
     float a, b, c;
     RT_DEVICE float operator()(float x, float g) const { return x * b + c + g * a; }
   };
-  RT_DEVICE Channel channel(int64_t c) const {
-    return {coefficients[c], coefficients[channels + c], coefficients[2 * channels + c]};
+  template <int kWidth>
+  RT_DEVICE void load(int64_t at, Channel (&of)[kWidth]) const {
+    const auto a = load_vector<kWidth>(coefficients + at),
+               b = load_vector<kWidth>(coefficients + channels + at),
+               c = load_vector<kWidth>(coefficients + 2 * channels + at);
+    RT_UNROLL
+    for (int k = 0; k < kWidth; ++k) of[k] = {a[k], b[k], c[k]};
   }
 };
 
@@ -59,7 +70,7 @@ constexpr int kSamples = 4;  // per thread, which loads the coefficients of its 
 /// y = f(x, g) for [samples,channels], a multiple of kWidth; g may be null, which counts as 0. A thread has
 /// kWidth channels of the samples s, s + step, ..
 template <int kWidth, class T, class Function>
-__global__ void __launch_bounds__(kElementwiseThreads, 4)
+__global__ void __launch_bounds__(kElementwiseThreads, 3)
     channels_kernel(const T* x, const T* g, T* y, int64_t samples, int64_t channels, Function function) {
   const int64_t groups = channels / kWidth, step = ceil_div(samples, kSamples), index = global_index();
   const bool narrow_index = groups * step <= 0xffffffffll;
@@ -70,24 +81,22 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   Packed<T, kWidth> loaded_x[kSamples] = {}, loaded_g[kSamples] = {};
   RT_UNROLL
   for (int i = 0; i < kSamples; ++i) {
-    const int64_t at = sample + i * step;
-    if (at >= samples) break;
-    loaded_x[i] = load_packed<kWidth>(x + at * channels + channel);
-    if (g != nullptr) loaded_g[i] = load_packed<kWidth>(g + at * channels + channel);
+    const int64_t at = (sample + i * step) * channels + channel;
+    if (sample + i * step >= samples) break;
+    loaded_x[i] = load_packed<kWidth>(x + at);
+    if (g != nullptr) loaded_g[i] = load_packed<kWidth>(g + at);
   }
   typename Function::Channel of[kWidth];
-  RT_UNROLL
-  for (int k = 0; k < kWidth; ++k) of[k] = function.channel(channel + k);
+  function.load(channel, of);
   RT_UNROLL
   for (int i = 0; i < kSamples; ++i) {
-    const int64_t at = sample + i * step;
-    if (at >= samples) break;
+    if (sample + i * step >= samples) break;
     const auto from_x = unpacked<T, kWidth>(loaded_x[i]), from_g = unpacked<T, kWidth>(loaded_g[i]);
     Vector<T, kWidth> result;
     RT_UNROLL
     for (int k = 0; k < kWidth; ++k)
       result[k] = from_float<T>(of[k](to_float(from_x[k]), to_float(from_g[k])));
-    store_vector(y + at * channels + channel, result);
+    store_vector(y + (sample + i * step) * channels + channel, result);
   }
 }
 
@@ -99,57 +108,136 @@ cudaError_t for_channels(const void* x, const void* g, void* y, int64_t samples,
                   static_cast<const T*>(x), static_cast<const T*>(g), static_cast<T*>(y), samples, channels,
                   function);
   };
-  constexpr int kWidth = 4;
+  constexpr int kWidth = kVectorWidth<T>;
   return channels % kWidth == 0 ? run(channels_kernel<kWidth, T, Function>, kWidth)
                                 : run(channels_kernel<1, T, Function>, 1);
 }
 
 // --- sums over the samples
 
-enum class Terms : int { Plain, Squares, Products };  ///< x; (x - center)^2; g and g (x - center)
+/// Per channel, the mean and the sum of the squared deviations from it; or the sums of g and of g (x - mean).
+enum class Terms : int { Moments, Products };
+struct Pair {
+  float first = 0, second = 0;
+};
 
-/// partial [parts][1 or 2][channels], one part per blockIdx.y.
-template <class T, class P, Terms kTerms>
-__global__ void __launch_bounds__(kThreads)
-    sum_channels(const T* x, const T* g, const float* center, const P* mean, float* partial, int64_t samples,
-                 int64_t channels, int64_t part) {
-  constexpr int kSums = kTerms == Terms::Products ? 2 : 1;
-  __shared__ float shared[kSums][kRows][kLanes];
-  const int lane = static_cast<int>(threadIdx.x) % kLanes, row = static_cast<int>(threadIdx.x) / kLanes;
-  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kLanes + lane;
-  const int64_t first = static_cast<int64_t>(blockIdx.y) * part;
-  const int64_t last = first + part < samples ? first + part : samples;
-  float sum = 0, second = 0;
-  if (channel < channels) {
-    float around = 0;
-    if (kTerms == Terms::Squares) around = center[channel];
-    if (kTerms == Terms::Products) around = to_float(mean[channel]);
-    for (int64_t i = first + row; i < last; i += kRows) {
-      const float value = to_float(x[i * channels + channel]) - around;
-      if constexpr (kTerms == Terms::Plain) sum += value;
-      if constexpr (kTerms == Terms::Squares) sum += value * value;
-      if constexpr (kTerms == Terms::Products) {
-        const float gradient = to_float(g[i * channels + channel]);
-        sum += gradient;
-        second += gradient * value;
-      }
-    }
-  }
-  shared[0][row][lane] = sum;
-  if constexpr (kSums == 2) shared[1][row][lane] = second;
-  __syncthreads();
-  if (row < kSums && channel < channels) {
-    float total = 0;
-    RT_UNROLL
-    for (int i = 0; i < kRows; ++i) total += shared[row][i][lane];
-    partial[(static_cast<int64_t>(blockIdx.y) * kSums + row) * channels + channel] = total;
+/// The pair of `count` samples becomes that of `count + more`.
+template <Terms kTerms>
+RT_DEVICE void join(Pair& to, float count, const Pair& from, float more) {
+  if constexpr (kTerms == Terms::Products) {
+    to.first += from.first;
+    to.second += from.second;
+  } else {
+    const float share = more > 0 ? more / (count + more) : 0.0f, apart = from.first - to.first;
+    to.first += apart * share;
+    to.second += from.second + apart * apart * (count * share);
   }
 }
 
-RT_DEVICE float sum_parts(const float* partial, int parts, int64_t stride, int64_t at) {
-  float total = 0;
-  for (int i = 0; i < parts; ++i) total += partial[i * stride + at];
-  return total;
+/// Adjacent threads with adjacent channels, kWidth each, and the channels of a block.
+template <int kWidth>
+inline constexpr int kLanes = kWidth == 1 ? 32 : 8;
+template <int kWidth>
+inline constexpr int kColumns = kLanes<kWidth>* kWidth;
+constexpr int kFlight = 4;  // samples that a thread loads before it needs the first
+
+/// The pair of each channel over the samples of one part, blockIdx.y: partial [parts][2][channels].
+template <class T, class P, Terms kTerms, int kWidth>
+__global__ void __launch_bounds__(kThreads, 3)
+    sum_channels(const T* x, const T* g, const P* mean, float* partial, int64_t samples, int64_t channels,
+                 int64_t part) {
+  constexpr int kRows = kThreads / kLanes<kWidth>;
+  __shared__ Pair shared[kWarps][kColumns<kWidth>];
+  __shared__ float counts[kWarps];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kLanes<kWidth>, row = thread / kLanes<kWidth>;
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kColumns<kWidth> + lane * kWidth;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * part;
+  const int64_t last = channel >= channels ? 0 : first + part < samples ? first + part : samples;
+  Pair pairs[kWidth];
+  float count = 0, around[kWidth];
+  if constexpr (kTerms == Terms::Products) {
+    RT_UNROLL
+    for (int k = 0; k < kWidth; ++k) around[k] = channel < channels ? to_float(mean[channel + k]) : 0.0f;
+  }
+  const auto value_of = [](const Packed<T, kWidth>& loaded, int k) {
+    return to_float(unpacked<T, kWidth>(loaded)[k]);
+  };
+#pragma unroll 1
+  for (int64_t s = first + row; s < last; s += kRows * kFlight) {
+    Packed<T, kWidth> loaded_x[kFlight] = {}, loaded_g[kFlight] = {};
+    RT_UNROLL
+    for (int i = 0; i < kFlight; ++i) {
+      const int64_t at = (s + i * kRows) * channels + channel;
+      if (s + i * kRows >= last) break;
+      loaded_x[i] = load_packed<kWidth>(x + at);
+      if (kTerms == Terms::Products) loaded_g[i] = load_packed<kWidth>(g + at);
+    }
+    if constexpr (kTerms == Terms::Products) {  // absent samples have g = 0, and an x that is a number
+      RT_UNROLL
+      for (int k = 0; k < kWidth; ++k) {
+        RT_UNROLL
+        for (int i = 0; i < kFlight; ++i) {
+          const float gradient = value_of(loaded_g[i], k);
+          pairs[k].first += gradient;
+          pairs[k].second += gradient * (value_of(loaded_x[i], k) - around[k]);
+        }
+      }
+    } else if (s + (kFlight - 1) * kRows < last) {
+      RT_UNROLL
+      for (int k = 0; k < kWidth; ++k) {
+        Pair few;
+        RT_UNROLL
+        for (int i = 0; i < kFlight; ++i) few.first += value_of(loaded_x[i], k);
+        few.first *= 1.0f / kFlight;
+        RT_UNROLL
+        for (int i = 0; i < kFlight; ++i) {
+          const float apart = value_of(loaded_x[i], k) - few.first;
+          few.second += apart * apart;
+        }
+        join<kTerms>(pairs[k], count, few, kFlight);
+      }
+      count += kFlight;
+    } else {
+      RT_UNROLL
+      for (int i = 0; i < kFlight; ++i) {
+        if (s + i * kRows >= last) break;
+        RT_UNROLL
+        for (int k = 0; k < kWidth; ++k) join<kTerms>(pairs[k], count, {value_of(loaded_x[i], k), 0.0f}, 1);
+        count += 1;
+      }
+    }
+  }
+  RT_UNROLL
+  for (int apart = kLanes<kWidth>; apart < kWarpSize; apart *= 2) {
+    const float more = __shfl_xor_sync(kFullMask, count, apart);
+    RT_UNROLL
+    for (Pair& pair : pairs) {
+      const Pair other{__shfl_xor_sync(kFullMask, pair.first, apart),
+                       __shfl_xor_sync(kFullMask, pair.second, apart)};
+      join<kTerms>(pair, count, other, more);
+    }
+    count += more;
+  }
+  const int warp = thread / kWarpSize;
+  if (thread % kWarpSize < kLanes<kWidth>) {
+    RT_UNROLL
+    for (int k = 0; k < kWidth; ++k) shared[warp][lane * kWidth + k] = pairs[k];
+  }
+  if (thread % kWarpSize == 0) counts[warp] = count;
+  __syncthreads();
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns<kWidth> + thread;
+  if (thread >= kColumns<kWidth> || column >= channels) return;
+  Pair total = shared[0][thread];
+  float joined = counts[0];
+  RT_UNROLL
+  for (int i = 1; i < kWarps; ++i) {
+    join<kTerms>(total, joined, shared[i][thread], counts[i]);
+    joined += counts[i];
+  }
+  float* to = partial + static_cast<int64_t>(blockIdx.y) * 2 * channels + column;
+  to[0] = total.first;
+  to[channels] = total.second;
 }
 
 /// Per-channel sums: the location of the parts and of the per-channel coefficients a, b, c.
@@ -157,14 +245,40 @@ struct Sums {
   float* partial;
   float* coefficients;  ///< [3][channels]
   int parts;
-  int64_t samples, channels;
+  int64_t samples, channels, part;
 };
 
-__global__ void __launch_bounds__(kElementwiseThreads) mean_kernel(Sums sums) {
-  const int64_t c = global_index();
-  if (c >= sums.channels) return;
-  sums.coefficients[c] =
-      sum_parts(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+constexpr int kJoinLanes = 8, kJoinRows = kThreads / kJoinLanes;
+
+/// The parts of channel kJoinLanes blockIdx.x + threadIdx.x, for the first kJoinLanes threads; called by all.
+template <Terms kTerms>
+RT_DEVICE Pair joined_parts(const Sums& sums) {
+  __shared__ Pair shared[kThreads];
+  __shared__ float counts[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kJoinLanes + thread % kJoinLanes;
+  Pair total;
+  float count = 0;
+  for (int64_t i = thread / kJoinLanes; i < sums.parts && c < sums.channels; i += kJoinRows) {
+    const int64_t left = sums.samples - i * sums.part;
+    const auto more = static_cast<float>(left < 0 ? 0 : left < sums.part ? left : sums.part);
+    const float* from = sums.partial + i * 2 * sums.channels + c;
+    join<kTerms>(total, count, {from[0], from[sums.channels]}, more);
+    count += more;
+  }
+  shared[thread] = total;
+  counts[thread] = count;
+  __syncthreads();
+  for (int apart = kThreads / 2; apart >= kJoinLanes; apart /= 2) {
+    if (thread < apart) {
+      join<kTerms>(total, count, shared[thread + apart], counts[thread + apart]);
+      count += counts[thread + apart];
+      shared[thread] = total;
+      counts[thread] = count;
+    }
+    __syncthreads();
+  }
+  return total;
 }
 
 template <class P>
@@ -174,12 +288,11 @@ struct TrainStatistics {
   float epsilon, momentum, correction;
 };
 template <class P>
-__global__ void __launch_bounds__(kElementwiseThreads) statistics_kernel(Sums sums, TrainStatistics<P> s) {
-  const int64_t c = global_index();
-  if (c >= sums.channels) return;
-  const float mean = sums.coefficients[c];
-  const float variance =
-      sum_parts(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+__global__ void __launch_bounds__(kThreads) statistics_kernel(Sums sums, TrainStatistics<P> s) {
+  const Pair moments = joined_parts<Terms::Moments>(sums);
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kJoinLanes + threadIdx.x;
+  if (threadIdx.x >= kJoinLanes || c >= sums.channels) return;
+  const float mean = moments.first, variance = moments.second / static_cast<float>(sums.samples);
   const float inverse = 1.0f / sqrtf(variance + s.epsilon);
   const float momentum = s.momentum;
   const float old_mean = to_float(s.running_mean[c]), old_variance = to_float(s.running_variance[c]);
@@ -188,18 +301,19 @@ __global__ void __launch_bounds__(kElementwiseThreads) statistics_kernel(Sums su
   s.batch_inverse[c] = from_float<P>(inverse);
   s.new_mean[c] = from_float<P>(momentum * old_mean + (1.0f - momentum) * mean);
   s.new_variance[c] = from_float<P>(momentum * old_variance + (1.0f - momentum) * variance * s.correction);
+  sums.coefficients[c] = 0;
   sums.coefficients[sums.channels + c] = factor;
   sums.coefficients[2 * sums.channels + c] = to_float(s.bias[c]) - mean * factor;
 }
 
 template <class P>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kThreads)
     gradient_kernel(Sums sums, const P* scale, const P* mean, const P* inverse, P* grad_scale, P* grad_bias) {
-  const int64_t c = global_index();
-  if (c >= sums.channels) return;
+  const Pair products = joined_parts<Terms::Products>(sums);
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kJoinLanes + threadIdx.x;
+  if (threadIdx.x >= kJoinLanes || c >= sums.channels) return;
   const float n = static_cast<float>(sums.samples), i = to_float(inverse[c]);
-  const float for_bias = sum_parts(sums.partial, sums.parts, 2 * sums.channels, c);
-  const float for_scale = sum_parts(sums.partial, sums.parts, 2 * sums.channels, sums.channels + c) * i;
+  const float for_bias = products.first, for_scale = products.second * i;
   grad_bias[c] = from_float<P>(for_bias);
   grad_scale[c] = from_float<P>(for_scale);
   const float a = to_float(scale[c]) * i, b = -a * i * for_scale / n;
@@ -208,21 +322,43 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   sums.coefficients[2 * sums.channels + c] = -a * for_bias / n - b * to_float(mean[c]);
 }
 
-int parts_of(int64_t samples, int64_t channels) {
-  const int64_t wanted = 1024 / std::max<int64_t>(ceil_div(channels, kLanes), 1);
+int width_of(const NormTypes& types, int64_t channels) {
+  const int width = types.x == ElementType::F32 ? 4 : 8;
+  return channels % width == 0 ? width : 1;
+}
+
+int64_t columns_of(int width) {
+  return width == 8 ? kColumns<8> : width == 4 ? kColumns<4> : kColumns<1>;
+}
+
+int parts_of(const NormTypes& types, int64_t samples, int64_t channels) {
+  const int64_t blocks = ceil_div(channels, columns_of(width_of(types, channels)));
+  const int64_t wanted = 1024 / std::max<int64_t>(blocks, 1);
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, samples / 64), 1, 1024));
 }
 
-Sums sums_of(float* scratch, int64_t samples, int64_t channels) {
-  const int parts = parts_of(samples, channels);
-  return {scratch, scratch + static_cast<int64_t>(parts) * 2 * channels, parts, samples, channels};
+Sums sums_of(const NormTypes& types, float* scratch, int64_t samples, int64_t channels) {
+  const int parts = parts_of(types, samples, channels);
+  return {scratch,  scratch + static_cast<int64_t>(parts) * 2 * channels,
+          parts,    samples,
+          channels, ceil_div(samples, parts)};
 }
 
 template <class T, class P, Terms kTerms>
 cudaError_t sum(const Sums& sums, const T* x, const T* g, const P* mean, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(ceil_div(sums.channels, kLanes)), static_cast<unsigned>(sums.parts));
-  return launch(sum_channels<T, P, kTerms>, {grid, dim3(kThreads), 0, stream}, x, g, sums.coefficients, mean,
-                sums.partial, sums.samples, sums.channels, ceil_div(sums.samples, sums.parts));
+  const auto run = [&](auto kernel, int width) {
+    const dim3 grid(static_cast<unsigned>(ceil_div(sums.channels, columns_of(width))),
+                    static_cast<unsigned>(sums.parts));
+    return launch(kernel, {grid, dim3(kThreads), 0, stream}, x, g, mean, sums.partial, sums.samples,
+                  sums.channels, sums.part);
+  };
+  constexpr int kWidth = kVectorWidth<T>;
+  return sums.channels % kWidth == 0 ? run(sum_channels<T, P, kTerms, kWidth>, kWidth)
+                                     : run(sum_channels<T, P, kTerms, 1>, 1);
+}
+
+LaunchConfig join_config(const Sums& sums, cudaStream_t stream) {
+  return {dim3(static_cast<unsigned>(ceil_div(sums.channels, kJoinLanes))), dim3(kThreads), 0, stream};
 }
 
 // --- LayerNorm
@@ -268,8 +404,8 @@ __global__ void __launch_bounds__(kRowThreads, 3)
 
 }  // namespace
 
-size_t batch_norm_scratch_bytes(int64_t samples, int64_t channels) {
-  return static_cast<size_t>(channels) * static_cast<size_t>(2 * parts_of(samples, channels) + 3) *
+size_t batch_norm_scratch_bytes(const NormTypes& types, int64_t samples, int64_t channels) {
+  return static_cast<size_t>(channels) * static_cast<size_t>(2 * parts_of(types, samples, channels) + 3) *
          sizeof(float);
 }
 
@@ -293,12 +429,9 @@ cudaError_t batch_norm_train(const BatchNormTrainArguments& a, cudaStream_t stre
   return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
     using T = typename decltype(x_tag)::type;
     using P = typename decltype(parameter_tag)::type;
-    const Sums sums = sums_of(a.scratch, a.samples, a.channels);
+    const Sums sums = sums_of(a.types, a.scratch, a.samples, a.channels);
     const auto* x = static_cast<const T*>(a.x);
-    const auto each_channel = launch_each(a.channels, stream);
-    RT_CHECK((sum<T, P, Terms::Plain>(sums, x, nullptr, nullptr, stream)))
-    RT_CHECK(launch(mean_kernel, each_channel, sums))
-    RT_CHECK((sum<T, P, Terms::Squares>(sums, x, nullptr, nullptr, stream)))
+    RT_CHECK((sum<T, P, Terms::Moments>(sums, x, nullptr, nullptr, stream)))
     const auto n = static_cast<float>(a.samples);
     const TrainStatistics<P> statistics{.scale = static_cast<const P*>(a.scale),
                                         .bias = static_cast<const P*>(a.bias),
@@ -311,7 +444,7 @@ cudaError_t batch_norm_train(const BatchNormTrainArguments& a, cudaStream_t stre
                                         .epsilon = a.epsilon,
                                         .momentum = a.momentum,
                                         .correction = a.unbiased && a.samples > 1 ? n / (n - 1) : 1.0f};
-    RT_CHECK(launch(statistics_kernel<P>, each_channel, sums, statistics))
+    RT_CHECK(launch(statistics_kernel<P>, join_config(sums, stream), sums, statistics))
     return for_channels<T>(x, nullptr, a.y, a.samples, a.channels, Combination{sums.coefficients, a.channels},
                            stream);
   });
@@ -321,12 +454,12 @@ cudaError_t batch_norm_grad(const BatchNormGradArguments& a, cudaStream_t stream
   return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
     using T = typename decltype(x_tag)::type;
     using P = typename decltype(parameter_tag)::type;
-    const Sums sums = sums_of(a.scratch, a.samples, a.channels);
+    const Sums sums = sums_of(a.types, a.scratch, a.samples, a.channels);
     const auto *x = static_cast<const T*>(a.x), *g = static_cast<const T*>(a.grad_y);
     const auto* mean = static_cast<const P*>(a.mean);
     RT_CHECK((sum<T, P, Terms::Products>(sums, x, g, mean, stream)))
-    RT_CHECK(launch(gradient_kernel<P>, launch_each(a.channels, stream), sums, static_cast<const P*>(a.scale),
-                    mean, static_cast<const P*>(a.inverse), static_cast<P*>(a.grad_scale),
+    RT_CHECK(launch(gradient_kernel<P>, join_config(sums, stream), sums, static_cast<const P*>(a.scale), mean,
+                    static_cast<const P*>(a.inverse), static_cast<P*>(a.grad_scale),
                     static_cast<P*>(a.grad_bias)))
     return for_channels<T>(x, g, a.grad_x, a.samples, a.channels, Combination{sums.coefficients, a.channels},
                            stream);

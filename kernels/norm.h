@@ -25,7 +25,7 @@ struct BatchNormArguments {
 cudaError_t batch_norm(const BatchNormArguments& arguments, cudaStream_t stream);
 
 /// For the training forms: partial sums and per-channel coefficients.
-size_t batch_norm_scratch_bytes(int64_t samples, int64_t channels);
+size_t batch_norm_scratch_bytes(const NormTypes& types, int64_t samples, int64_t channels);
 
 struct BatchNormTrainArguments {
   NormTypes types;

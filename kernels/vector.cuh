@@ -21,8 +21,21 @@ template <int kWidth, class T>
 RT_DEVICE Vector<T, kWidth> load_vector(const T* from) {
   return *reinterpret_cast<const Vector<T, kWidth>*>(from);
 }
+/// To global memory. An assignment would often be compiled to a store per element.
 template <class T, int kWidth>
 RT_DEVICE void store_vector(T* to, const Vector<T, kWidth>& vector) {
+#if !defined(RT_CUDA_EMULATED)
+  constexpr size_t kBytes = sizeof vector;
+  if constexpr (kBytes % 16 == 0 || kBytes == 8 || kBytes == 4) {
+    using Word =
+        std::conditional_t<kBytes % 16 == 0, uint4, std::conditional_t<kBytes == 8, uint2, unsigned>>;
+    Word words[kBytes / sizeof(Word)];
+    memcpy(words, &vector, kBytes);
+    RT_UNROLL
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) __stwb(reinterpret_cast<Word*>(to) + i, words[i]);
+    return;
+  }
+#endif
   *reinterpret_cast<Vector<T, kWidth>*>(to) = vector;
 }
 

@@ -54,7 +54,7 @@ Result<KernelPtr> create_train(CudaDevice&, const NodeView& node) {
   Requirements requirements = in_place();
   static constexpr InPlace kStatistics[] = {{3, 1}, {4, 2}};
   requirements.more_in_place = kStatistics;
-  requirements.scratch = batch_norm_scratch_bytes(of.samples, of.channels);
+  requirements.scratch = batch_norm_scratch_bytes(arguments.types, of.samples, of.channels);
   return make_kernel(
       [arguments](const Call& call) {
         BatchNormTrainArguments a = arguments;
@@ -82,7 +82,7 @@ Result<KernelPtr> create_grad(CudaDevice&, const NodeView& node) {
   arguments.samples = of.samples;
   arguments.channels = of.channels;
   Requirements requirements = in_place(1, 0);
-  requirements.scratch = batch_norm_scratch_bytes(of.samples, of.channels);
+  requirements.scratch = batch_norm_scratch_bytes(arguments.types, of.samples, of.channels);
   return make_kernel(
       [arguments](const Call& call) {
         BatchNormGradArguments a = arguments;
