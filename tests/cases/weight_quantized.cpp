@@ -41,6 +41,13 @@ std::vector<Case> cases_weight_quantized() {
   add(cases, make_case("weight_quantized_i4_long", matmul(4, 64),
                        {f32({1, 2368}), constant(in_range(tensor(DType::U8, {6, 1184}), 0, 255.9)),
                         constant(in_range(f32({6, 37}), 0.01, 0.02)), reals(6)}));
+  // Rows of more than 128 vectors of 16 bytes, and not a multiple of that.
+  add(cases, make_case("weight_quantized_i4_longer", matmul(4, 32),
+                       {f32({1, 4160}), constant(in_range(tensor(DType::U8, {5, 2080}), 0, 255.9)),
+                        constant(in_range(f32({5, 130}), 0.01, 0.02)), reals(5)}));
+  add(cases, make_case("weight_quantized_i8_longer", matmul(8, 64),
+                       {f32({1, 2112}), constant(quantized(DType::I8, {6, 2112})),
+                        constant(in_range(f32({6, 33}), 0.01, 0.02))}));
   add(cases, make_case("weight_quantized_i8_long", matmul(8, 12),
                        {f32({9, 1092}), constant(quantized(DType::I8, {7, 1092})),
                         constant(in_range(f32({7, 91}), 0.01, 0.02))}));
