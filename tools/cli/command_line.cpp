@@ -5,9 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <type_traits>
 
 #include "tools/cli/exit_code.h"
 
@@ -151,6 +154,35 @@ std::string footer_of(const ProgramHelp& help) {
   return text + wrapped(kExitCodeHelp, width, "");
 }
 
+template <class Value>
+struct NumberOf {
+  using Type = Value;
+};
+template <class Value>
+struct NumberOf<std::optional<Value>> : NumberOf<Value> {};
+template <class Value>
+struct NumberOf<std::vector<Value>> : NumberOf<Value> {};
+
+/// Text that is a number which Number holds. CLI11 takes what is too large as the largest, -1 of what has no
+/// sign as a large number, and NaN as within every range.
+template <class Number>
+std::string refused_number(const std::string& text) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    Number value = 0;
+    if (CLI::detail::lexical_cast(text, value) && std::isfinite(value)) return "";
+    return "expected a finite number, found " + text;
+  } else {
+    using Limits = std::numeric_limits<Number>;
+    Number value = 0;
+    errno = 0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && errno == 0 &&
+                      (std::is_signed_v<Number> || text.find('-') == text.npos);
+    return fits ? ""
+                : "expected a whole number from " + std::to_string(Limits::min()) + " to " +
+                      std::to_string(Limits::max()) + ", found " + text;
+  }
+}
+
 /// Text that is a number for which is_valid holds.
 CLI::Validator number_check(bool (*is_valid)(double), const char* wanted) {
   return CLI::Validator(
@@ -181,7 +213,16 @@ Check non_negative() {
 
 template <class Number>
 Check between(Number least, Number most) {
-  return Check(CLI::Range(least, most));
+  // CLI::Range for the help; NaN is not within it.
+  const CLI::Range range(least, most);
+  return Check(CLI::Validator(
+      [least, most](const std::string& text) {
+        Number value{};
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+        return "expected a number from " + CLI::detail::to_string(least) + " to " +
+               CLI::detail::to_string(most) + ", found " + text;
+      },
+      range.get_description()));
 }
 template Check between(double, double);
 template Check between(int, int);
@@ -200,7 +241,16 @@ Check not_empty() {
 }
 
 Check byte_size() {
-  return Check(CLI::AsSizeValue(false), true);
+  const CLI::AsSizeValue size(false);
+  return Check(CLI::Validator(
+                   [size](std::string& text) {
+                     const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+                     return refused_number<uint64_t>(text.substr(0, end)).empty()
+                                ? size(text)
+                                : "expected a number of bytes such as 256MiB, found " + text;
+                   },
+                   size.get_description()),
+               true);
 }
 
 Option* Option::group(const std::string& heading) {
@@ -273,7 +323,11 @@ Option* CommandLine::keep(CLI::Option* option) {
 
 template <class Value>
 Option* CommandLine::add_option(const std::string& name, Value& value, const std::string& description) {
-  return keep(app_->add_option(name, value, description));
+  CLI::Option* const option = app_->add_option(name, value, description);
+  using Number = typename NumberOf<Value>::Type;
+  if constexpr (std::is_arithmetic_v<Number>)
+    option->check(CLI::Validator([](const std::string& text) { return refused_number<Number>(text); }, ""));
+  return keep(option);
 }
 template Option* CommandLine::add_option(const std::string&, std::string&, const std::string&);
 template Option* CommandLine::add_option(const std::string&, int&, const std::string&);

@@ -1,6 +1,5 @@
 #include "tools/convert/options.h"
 
-#include <charconv>
 #include <cstring>
 #include <sstream>
 
@@ -8,6 +7,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/convert/option_rules.h"
 #include "tools/convert/training_options.h"
+#include "tools/data/number.h"
 
 namespace librt::convert {
 
@@ -51,10 +51,9 @@ compiler::LoraOptions parse_lora(const std::string& given) {
     }
     if (!is_rank && !is_alpha && key != "dropout" && key != "seed")
       throw wrong("rank, alpha, targets, dropout or seed");
-    double number = 0;
-    const char* const end = value.data() + value.size();
-    if (std::from_chars(value.data(), end, number).ptr != end || !(number >= 0) || !(number < 1e9))
-      throw wrong("a positive number");
+    const auto found = tools::number_from<double>(value);
+    if (!found || *found < 0 || *found >= 1e9) throw wrong("a positive number");
+    const double number = *found;
     const bool is_integer = number == static_cast<double>(static_cast<int64_t>(number));
     if ((is_rank || key == "seed") && (!is_integer || (is_rank && number < 1))) throw wrong("a whole number");
     if (is_alpha && number == 0) throw wrong("a positive number");
@@ -118,8 +117,10 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
       ->suggest(tools::backends_and({}));
   app.add_option("--seed", options.seed, "For --verify: seed of the random inputs");
   app.add_option("--rtol", options.rtol,
-                 "For --verify: relative tolerance; default: 0.001, or 0.03 with --precision fp16 or bf16");
-  app.add_option("--atol", options.atol, "For --verify: absolute tolerance; default: 0.0001, or 0.03");
+                 "For --verify: relative tolerance; default: 0.001, or 0.03 with --precision fp16 or bf16")
+      ->check(tools::non_negative());
+  app.add_option("--atol", options.atol, "For --verify: absolute tolerance; default: 0.0001, or 0.03")
+      ->check(tools::non_negative());
 }
 
 void declare_precision(tools::CommandLine& app, Options& options) {
@@ -186,6 +187,7 @@ void declare_training(tools::CommandLine& app, Options& options, TrainingArgumen
                      "For example 256MiB: choose micro-batch, recomputation and the optimizer state's "
                      "type so that a training with this --batch takes no more")
           ->check(tools::byte_size())
+          ->check(tools::positive())
           ->group(group);
   app.add_option("--batch", options.batch, "For --memory: samples in a step")
       ->check(tools::positive())
@@ -264,11 +266,11 @@ void declare_quantization(tools::CommandLine& app, Options& options, Raw& raw) {
 /// "0.5%" or "0.005" as a fraction.
 double share_of(const std::string& text) {
   const bool percent = text.ends_with("%");
-  double share = -1;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), share).ptr;
-  if (end != text.data() + text.size() - (percent ? 1 : 0) || share < 0)
+  const auto share =
+      tools::number_from<double>(std::string_view(text).substr(0, text.size() - (percent ? 1 : 0)));
+  if (!share || *share < 0)
     throw tools::ArgumentError("--max-drop", "expected a share such as 0.5%, found " + text);
-  return percent ? share / 100 : share;
+  return percent ? *share / 100 : *share;
 }
 
 /// The names and values of "NAME=VALUE" options.
@@ -290,8 +292,9 @@ class Pairs {
 };
 
 bool read_extent(const std::string& text, int64_t& extent) {
-  const char* const end = text.data() + text.size();
-  return std::from_chars(text.data(), end, extent).ptr == end && extent >= 0;
+  const auto number = tools::number_from<int64_t>(text);
+  if (number) extent = *number;
+  return number && extent >= 0;
 }
 
 /// All options, bound to variables.

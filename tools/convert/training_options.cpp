@@ -1,10 +1,9 @@
 #include "tools/convert/training_options.h"
 
-#include <charconv>
-#include <cmath>
 #include <map>
 
 #include "tools/cli/command_line.h"
+#include "tools/data/number.h"
 
 namespace librt::convert {
 
@@ -44,8 +43,9 @@ Kind kind_of(const Names<Kind>& list, const std::string& wanted) {
 }
 
 bool read_number(std::string_view text, float& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  const auto read = tools::number_from<float>(text);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 /// PATTERN:lr=0.1,weight_decay=0
@@ -225,6 +225,7 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
       ->take_all();
   add(app.add_option("--batch-norm-momentum", options.batch_norm_momentum,
                      "Weight of the old running values"))
+      ->check(tools::between(0.0, 1.0))
       ->capture_default_str();
   add(app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
                    "Running variance with n - 1, as in PyTorch; ONNX divides by n"));

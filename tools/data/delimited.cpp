@@ -1,8 +1,9 @@
 #include "tools/data/delimited.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
+
+#include "tools/data/number.h"
 
 namespace librt::tools {
 namespace {
@@ -87,11 +88,8 @@ class Parser {
 std::optional<size_t> DelimitedTable::find(const std::string& column) const {
   const auto found = std::find(names.begin(), names.end(), column);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  size_t number = 0;
-  const char* end = column.data() + column.size();
-  if (std::from_chars(column.data(), end, number).ptr != end || column.empty() || number >= names.size())
-    return std::nullopt;
-  return number;
+  const auto number = number_from<size_t>(column);
+  return number && *number < names.size() ? number : std::nullopt;
 }
 
 Result<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options) {

@@ -9,6 +9,7 @@
 
 #include "tools/cli/find_program.h"
 #include "tools/data/file.h"
+#include "tools/rtbench/report/text.h"
 
 namespace librt::bench {
 namespace {
@@ -83,8 +84,12 @@ class Entry {
       return {};
     }
     const Json& value = json_[key];
-    if (value.is_string() && !value.get_ref<const std::string&>().empty()) return value.get<std::string>();
-    fail(key, "expected a text, found " + value.dump().substr(0, 40));
+    constexpr size_t kMostBytes = 1000;
+    if (value.is_string() && !value.get_ref<const std::string&>().empty() &&
+        value.get_ref<const std::string&>().size() <= kMostBytes)
+      return printable(value.get_ref<const std::string&>());
+    fail(key, "expected a text of 1 to " + std::to_string(kMostBytes) + " bytes, found " +
+                  value.dump().substr(0, 40));
     return {};
   }
 
@@ -123,7 +128,8 @@ class Entry {
     if (!error_.empty()) return;
     if (!json_.contains(kPeak.key)) return fail(kPeak.key, "is missing; it has fp32 and other precisions");
     const Json& peaks = json_[kPeak.key];
-    if (!peaks.is_object()) return fail(kPeak.key, "expected an object of precisions, found " + peaks.dump());
+    if (!peaks.is_object())
+      return fail(kPeak.key, "expected an object of precisions, found " + peaks.dump().substr(0, 40));
     for (const auto& [precision, value] : peaks.items()) {
       const std::string name = std::string(kPeak.key) + "." + precision;
       if (std::find(std::begin(kPrecisions), std::end(kPrecisions), precision) == std::end(kPrecisions))

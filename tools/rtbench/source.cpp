@@ -7,6 +7,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
+#include "tools/data/number.h"
 
 namespace librt::bench {
 
@@ -38,12 +39,12 @@ std::optional<BenchModel> open_source(const std::string& source, Mode mode, int&
 
 rt::Status read_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims) {
   for (const std::string& text : texts) {
-    const size_t at = text.find('=');
-    char* end = nullptr;
-    const long long extent = at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + 1, &end, 10);
-    if (extent <= 0 || *end != '\0')
+    const size_t at = std::min(text.find('='), text.size());
+    const auto extent =
+        tools::number_from<int64_t>(std::string_view(text).substr(std::min(at + 1, text.size())));
+    if (!extent || *extent <= 0)
       return rt::Status(rt::Code::InvalidArgument, "--dim: expected NAME=EXTENT, found '" + text + "'");
-    dims[text.substr(0, at)] = extent;
+    dims[text.substr(0, at)] = *extent;
   }
   return {};
 }

@@ -63,6 +63,7 @@ void declare_inputs(CommandLine& app, Options& options, Texts& texts) {
                  "Images: subtracted from 0..255, one value or one per channel")
       ->delimiter(',');
   app.add_option("--std", options.inputs.image.deviation, "Images: divisor, one value or one per channel")
+      ->check(librt::tools::positive())
       ->delimiter(',');
   app.add_option("--layout", texts.layout, "Images: nchw or nhwc; default: by the input's shape")
       ->check(librt::tools::one_of({"nchw", "nhwc"}));
@@ -89,8 +90,12 @@ void declare_results(CommandLine& app, Options& options) {
                  "After the first run, run N more times and print the median time")
       ->check(librt::tools::positive());
   app.add_option("--expect", options.expect, "NAME=FILE: compare this output; exit 1 when it differs");
-  app.add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str();
-  app.add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str();
+  app.add_option("--rtol", options.rtol, "Relative tolerance")
+      ->check(librt::tools::non_negative())
+      ->capture_default_str();
+  app.add_option("--atol", options.atol, "Absolute tolerance")
+      ->check(librt::tools::non_negative())
+      ->capture_default_str();
   app.add_option("--save", options.save, "NAME=FILE.npy: write this output");
   app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
   app.add_flag("--inspect", options.inspect,

@@ -20,9 +20,12 @@ volatile std::sig_atomic_t g_stop = 0;
 
 namespace {
 
+constexpr uint64_t kMostSteps = uint64_t{1} << 62;  // more than any run takes; sums of two do not overflow
+
 /// The steps of a whole run: --epochs, or --steps where that is less.
 uint64_t steps_of_run(const LoopOptions& options, uint64_t batches) {
-  const uint64_t all = options.epochs * batches;
+  const bool fits = batches == 0 || options.epochs <= kMostSteps / batches;
+  const uint64_t all = fits ? options.epochs * batches : kMostSteps;
   return options.steps > 0 ? std::min(options.steps, all) : all;
 }
 
@@ -72,8 +75,13 @@ class Loop {
     if (rt::Status status = rule_->check(); !status) return status;
     if (std::string error = schedule_.set_length(total_steps_); !error.empty())
       return bad_data("--schedule: " + error);
-    if (options_.resume)
+    if (options_.resume) {
       if (rt::Status status = checkpoints_->load(position_); !status) return status;
+      if (position_.epoch > kMostSteps / batches_ || position_.batch > batches_)
+        return bad_data(options_.checkpoint + ": is at batch " + std::to_string(position_.batch) +
+                        " of epoch " + std::to_string(position_.epoch) + ", but the data has " +
+                        std::to_string(batches_) + " batches in each epoch; it is damaged");
+    }
     if (rt::Status status = separate_random_numbers(); !status) return status;
     if (rt::Status status = divide(); !status) return status;
     if (rt::Status status = steps_.open(shares_); !status) return status;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tools/data/number.h"
 #include "tools/rttrain/checkpoints.h"
 
 namespace rt::train {
@@ -101,7 +102,8 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
           "Bytes that training may take, for example 256MiB: weights, optimizer, working memory and "
           "copies of inputs. Planned and printed before anything runs; too little is an error. "
           "Default: that of rtconvert --memory, or no limit")
-          ->check(librt::tools::byte_size());
+          ->check(librt::tools::byte_size())
+          ->check(librt::tools::positive());
   options.learning_rate =
       add("--lr", loop.learning_rate,
           "Learning rate. Default: that of the model's optimizer: sgd, adagrad 0.01; adam, adamw, rmsprop, "
@@ -236,13 +238,11 @@ rt::Status check(Options& options) {
         "--share auto divides batches by measured speed, which differs from run to run, so that sums do; "
         "--deterministic needs --share equal, or a number for each process such as --share 3,1");
   if (!options.target.empty()) {
-    const size_t equals = options.target.find('=');
-    char* end = nullptr;
-    const double value =
-        equals == std::string::npos ? 0 : std::strtod(options.target.c_str() + equals + 1, &end);
-    if (end == nullptr || end == options.target.c_str() + equals + 1 || *end != '\0')
-      return bad_data("--target " + options.target + ": expected METRIC=VALUE");
-    options.loop.target = {options.target.substr(0, equals), value};
+    const size_t equals = std::min(options.target.find('='), options.target.size());
+    const auto value = librt::tools::number_from<double>(
+        std::string_view(options.target).substr(std::min(equals + 1, options.target.size())));
+    if (!value) return bad_data("--target " + options.target + ": expected METRIC=VALUE");
+    options.loop.target = {options.target.substr(0, equals), *value};
   }
   return check_checkpoint_files(options.loop);
 }

@@ -1,8 +1,9 @@
 #include "tools/rttrain/position.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+
+#include "tools/data/number.h"
 
 namespace rt::train {
 namespace {
@@ -18,7 +19,9 @@ std::string exact_text(double value) {
 }
 
 bool parse_exact(const std::string& text, uint64_t& value) {
-  return std::from_chars(text.data(), text.data() + text.size(), value).ptr == text.data() + text.size();
+  const auto number = librt::tools::number_from<uint64_t>(text);
+  if (number) value = *number;
+  return number.has_value();
 }
 bool parse_exact(const std::string& text, double& value) {
   char* end = nullptr;

@@ -1,8 +1,8 @@
 #include "tools/rttrain/transform.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "tools/data/number.h"
 #include "tools/data/random.h"
 #include "tools/rttrain/arrays.h"
 
@@ -36,11 +36,16 @@ rt::Result<Augmentation> parse_augmentation(const std::vector<std::string>& word
       augmentation.flip = true;
       continue;
     }
-    const char* end = word.data() + word.size();
-    if (word.starts_with("crop=") && std::from_chars(word.data() + 5, end, augmentation.crop).ptr == end &&
-        augmentation.crop > 0)
-      continue;
-    return bad_data("--augment " + word + ": there are flip and crop=PIXELS");
+    constexpr std::string_view kCrop = "crop=";
+    const auto pixels =
+        word.starts_with(kCrop)
+            ? librt::tools::number_from<decltype(augmentation.crop)>(word.substr(kCrop.size()))
+            : std::nullopt;
+    constexpr int64_t kMostPixels = 65535;
+    if (!pixels || *pixels < 1 || *pixels > kMostPixels)
+      return bad_data("--augment " + word + ": there are flip and crop=PIXELS, 1 to " +
+                      std::to_string(kMostPixels));
+    augmentation.crop = *pixels;
   }
   return augmentation;
 }

@@ -345,6 +345,7 @@ int measure_command(int argc, char** argv) {
       ->check(tools::between(1, 2))
       ->capture_default_str();
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
+      ->check(tools::positive())
       ->capture_default_str();
   app.add_option("--time-limit", options.time_limit,
                  "Seconds that one run may take, planning included; a row that takes more is an error")

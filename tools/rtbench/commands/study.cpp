@@ -94,7 +94,8 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
       ->check(tools::positive())
       ->capture_default_str();
   app.add_option("--memory", study.measure.memory_limit, "Bytes that a session may take, for example 2GiB")
-      ->check(tools::byte_size());
+      ->check(tools::byte_size())
+      ->check(tools::positive());
   app.add_option(
          "--price", study.price,
          "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50; also of --what-if: l4=0.71")

@@ -257,6 +257,9 @@ Result<Study> parse_study(std::string_view text) {
   } catch (const json::parse_error& error) {
     return Status::make(Code::InvalidArgument,
                         "expected the result of a study in JSON; reading ended at byte ", error.byte);
+  } catch (const json::out_of_range&) {
+    return Status::make(Code::InvalidArgument,
+                        "expected the result of a study in JSON; it has a number that is too large");
   } catch (const Problem& problem) {
     return Status::make(Code::InvalidArgument, problem.text);
   }

@@ -236,6 +236,8 @@ Result<Trace> read_trace(std::string_view text) {
     document = json::parse(text);
   } catch (const json::parse_error& error) {
     return refuse("expected a Chrome trace in JSON; reading ended at byte " + std::to_string(error.byte));
+  } catch (const json::out_of_range&) {
+    return refuse("expected a Chrome trace in JSON; it has a number that is too large");
   }
   const json* events = &document;
   if (document.is_object()) {
