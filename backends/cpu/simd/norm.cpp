@@ -135,44 +135,43 @@ void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, co
   }
 }
 
-/// sum[i] over the rows of x[r stride + i] (or of (x - mean)^2, where mean is not null), i < kCount lanes.
-template <class V, int kCount>
-RT_INLINE void column_sums(const float* x, int64_t rows, int64_t stride, const float* mean, float* sum) {
+/// sum[i] over the rows of x[r stride + i] - around[i], or of its square, i < kCount lanes.
+template <bool kSquares, class V, int kCount>
+RT_INLINE void column_sums(const float* x, int64_t rows, int64_t stride, const float* around, float* sum) {
   constexpr int kWidth = sizeof(V) / sizeof(float);
-  V total[kCount] = {}, middle[kCount] = {};
-  if (mean != nullptr)
-    for (int k = 0; k < kCount; ++k) middle[k] = load<V>(mean + k * kWidth);
+  V total[kCount] = {}, middle[kCount];
+  for (int k = 0; k < kCount; ++k) middle[k] = load<V>(around + k * kWidth);
   for (int64_t r = 0; r < rows; ++r)
     for (int k = 0; k < kCount; ++k) {
       const V value = load<V>(x + r * stride + k * kWidth) - middle[k];
-      total[k] += mean != nullptr ? value * value : value;
+      total[k] += kSquares ? value * value : value;
     }
   for (int k = 0; k < kCount; ++k) store(sum + k * kWidth, total[k]);
 }
-RT_INLINE void all_column_sums(const float* x, int64_t rows, int64_t stride, int64_t n, const float* mean,
+template <bool kSquares>
+RT_INLINE void all_column_sums(const float* x, int64_t rows, int64_t stride, int64_t n, const float* around,
                                float* sum) {
   using V = Vector<float>;
   constexpr int kWidth = kLanes<float>, kCount = 4;
-  const auto mean_at = [mean](int64_t i) __attribute__((always_inline)) {
-    return mean != nullptr ? mean + i : nullptr;
-  };
   int64_t i = 0;
   for (; i + kCount * kWidth <= n; i += kCount * kWidth)
-    column_sums<V, kCount>(x + i, rows, stride, mean_at(i), sum + i);
-  for (; i + kWidth <= n; i += kWidth) column_sums<V, 1>(x + i, rows, stride, mean_at(i), sum + i);
-  for (; i + 4 <= n; i += 4) column_sums<Vector<float, 16>, 1>(x + i, rows, stride, mean_at(i), sum + i);
+    column_sums<kSquares, V, kCount>(x + i, rows, stride, around + i, sum + i);
+  for (; i + kWidth <= n; i += kWidth) column_sums<kSquares, V, 1>(x + i, rows, stride, around + i, sum + i);
+  for (; i + 4 <= n; i += 4)
+    column_sums<kSquares, Vector<float, 16>, 1>(x + i, rows, stride, around + i, sum + i);
   for (; i < n; ++i) {
     float total = 0;
     for (int64_t r = 0; r < rows; ++r) {
-      const float value = x[r * stride + i] - (mean != nullptr ? mean[i] : 0.0f);
-      total += mean != nullptr ? value * value : value;
+      const float value = x[r * stride + i] - around[i];
+      total += kSquares ? value * value : value;
     }
     sum[i] = total;
   }
 }
 
-/// Blocks that stay in L2 are summed, then squared around their own mean, to avoid cancellation; means and
-/// squares of two sets are combined as by Chan, Golub and LeVeque (1979). Floor: x is read once.
+/// Blocks that stay in L2 are summed around their first row, because a sum of many values far from 0 loses
+/// their last digits, then squared around their own mean, to avoid cancellation; means and squares of two
+/// sets are combined as by Chan, Golub and LeVeque (1979). Floor: x is read once.
 void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* mean, float* squares) {
   constexpr int64_t kBlock = 32768, kRun = 256;
   if (n == 0) return;
@@ -182,11 +181,13 @@ void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* m
     const auto added = static_cast<float>(now);
     for (int64_t first = 0; first < n; first += kRun) {
       const int64_t run = n - first < kRun ? n - first : kRun;
-      float block_mean[kRun], block_squares[kRun];
+      float origin[kRun], block_mean[kRun], block_squares[kRun];
       const float* from = x + row * n + first;
-      all_column_sums(from, now, n, run, nullptr, block_mean);
-      for (int64_t i = 0; i < run; ++i) block_mean[i] /= added;
-      all_column_sums(from, now, n, run, block_mean, block_squares);
+      // The mean of values with an infinity is infinite, not infinity - infinity.
+      for (int64_t i = 0; i < run; ++i) origin[i] = from[i] - from[i] == 0 ? from[i] : 0;
+      all_column_sums<false>(from, now, n, run, origin, block_mean);
+      for (int64_t i = 0; i < run; ++i) block_mean[i] = origin[i] + block_mean[i] / added;
+      all_column_sums<true>(from, now, n, run, block_mean, block_squares);
 #pragma omp simd
       for (int64_t i = 0; i < run; ++i) {
         const float before = count[first + i], share = added / (before + added);
