@@ -166,8 +166,11 @@ void Borrowed::set_data(const void* data, const int64_t* strides, const char* na
 }
 
 void Borrowed::take_dlpack(nb::handle value, const char* name) {
-  const nb::tuple device = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
-  const int type = nb::cast<int>(device[0]);
+  const nb::object device = value.attr("__dlpack_device__")();
+  int type = 0;
+  if (!nb::isinstance<nb::tuple>(device) || nb::len(device) != 2 || !nb::try_cast(device[0], type))
+    throw nb::type_error(
+        (with_type(name, value) + ": expected (device type, device) of its __dlpack_device__()").c_str());
   if (type != RT_DLPACK_CPU && type != RT_DLPACK_CUDA_HOST)
     fail(Code::Unsupported,
          with_type(name, value) + " in the memory of a device (DLPack device type " + std::to_string(type) +

@@ -61,6 +61,22 @@ for run in "rtbench name\xff.rt --backend cpu --batch 1 --time 0.01 --no-tuning"
   "$bin/"$(printf '%b' "$run") --json >out.txt 2>error.txt || fail "$run: $(cat error.txt)"
 done
 refuses 2 "expected a file, found a folder" rtrun mlp.rt --input input=.
+: >nothing
+echo "no array" >words
+refuses 2 "nothing: the file is empty; expected .npy, TensorProto, PNG, JPEG or WAV" rtrun mlp.rt --input input=nothing
+refuses 2 "words: not a serialized TensorProto" rtrun mlp.rt --input input=words
+refuses 2 "nothing: the file is empty" rtrun mlp.rt --random-input --expect logits=nothing
+# Zero rows to calibrate with.
+bytes '\0223NUMPY\01\0\070\0' >rows.npy
+printf "%-55s\n" "{'descr': '<f4','fortran_order':False,'shape':(0,1000)}" >>rows.npy
+mkdir rows
+mv rows.npy rows/input.npy
+refuses 2 "expected rows of input 'input', found none" rtconvert zoo:mlp -o x.rt --precision int8 --calibrate rows
+echo "--- tokens that the model does not have"
+for token in -1 256 999999; do
+  refuses 2 "--prompt-tokens: token $token: expected 0 to 255" rtrun char.rt --backend cpu --generate 1 "--prompt-tokens=$token"
+done
+"$bin/rtrun" char.rt --backend cpu --generate 1 --prompt-tokens 255 --quiet || fail "the last token of the model"
 
 echo "--- pipes"
 mkfifo pipe
@@ -77,6 +93,8 @@ refuses 2 "pipe: no process has opened this pipe" rtconvert pipe -o x.rt
 refuses 2 "pipe: expected a regular file" rttrain trained.rt --data pipe --labels labels --format idx
 refuses 2 "pipe: expected a regular file" rttrain trained.rt --data pipe --format npz
 refuses 2 "pipe: no process has opened this pipe for writing" rtrun mlp.rt --input input=pipe
+refuses 2 "pipe: expected a file that can be read again, found a pipe" rttrain trained.rt "${data[@]}" --checkpoint pipe
+refuses 2 "pipe: expected a file that can be read again, found a pipe" rttrain trained.rt "${data[@]}" --checkpoint pipe --overwrite
 "$bin/rtrun" mlp.rt --random-input --backend cpu --save logits=logits.npy --quiet
 seq 0 9 | sed 's/^/class /' >names
 "$bin/rtrun" lenet.rt --random-input --backend cpu --label-names <(cat names) 2>error.txt | grep -q 'class' || fail "names from a pipe: $(cat error.txt)"
@@ -139,6 +157,21 @@ refuses 3 "No space left" rtrun mlp.rt --random-input --backend cpu --quiet --sa
 refuses 3 "No space left" rtbench mlp.rt --backend cpu --batch 1 --time 0.01 --no-tuning --trace /dev/full
 refuses 3 "cannot write" rttrain trained.rt "${data[@]}" --epochs 1 --log /dev/full --log-every 1
 refuses 2 "absent" rtrun mlp.rt --random-input --backend cpu --quiet --save logits=absent/y.npy
+
+echo "--- a full disk under the cache folder: the conversion takes place elsewhere"
+{
+  printf '\x08\x08\x3a\x25\x0a\x0c\x0a\x01x\x12\x01y\x22\x04Relu\x12\x01g\x5a\x0d\x0a\x01x\x12\x08\x0a\x06\x08\x01\x12\x02\x0a\x00\x62\x03\x0a\x01y'
+  printf '\x42\x02\x10\x0d'
+} >relu.onnx
+mkdir cache
+# shellcheck disable=SC2016  # expanded inside
+inside='mount -t tmpfs -o size=8k tmpfs cache && head -c 64k /dev/zero >cache/fill 2>/dev/null; XDG_CACHE_HOME=$PWD/cache "$0" relu.onnx --random-input --backend cpu --quiet'
+if unshare -rm mount -t tmpfs tmpfs cache 2>/dev/null; then
+  unshare -rm bash -c "$inside" "$bin/rtrun" 2>error.txt || fail "a full cache: $(cat error.txt)"
+  grep -q "converting it for this run" error.txt || fail "a full cache: $(cat error.txt)"
+else
+  echo "skipped: unshare and mount are not permitted"
+fi
 
 # started FILE PROCESS: waits until a training has written its log.
 started() { until [[ -s $1 ]]; do kill -0 "$2" || fail "the training ended: $(cat train.err)"; read -rt 0.05 <> <(:) || :; done; }

@@ -100,6 +100,15 @@ class ElementTypes(unittest.TestCase):
             with self.assertRaisesRegex(librt.Unsupported, "'x': (Numba|Cupy) in the memory of a CUDA device: expected memory of the CPU"):
                 session(x=kind())
 
+    def test_what_is_no_dlpack_device(self):
+        class Exporter:
+            def __dlpack_device__(self):
+                return device
+
+        for device in (None, "cpu", (), (1,), ("x", 0), 1):
+            with self.assertRaisesRegex(TypeError, "Exporter: expected .device type, device. of its __dlpack_device__"):
+                librt.Tensor(Exporter())
+
     def test_bfloat16(self):
         if ml_dtypes is None:
             self.skipTest("ml_dtypes is not installed")

@@ -3,6 +3,7 @@
 import ast
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -50,6 +51,32 @@ class Runs(unittest.TestCase):
         with open(scratch("saved.rt"), "rb") as file:
             self.assertEqual(file.read(), data)
         self.assertEqual(os.listdir(os.path.dirname(scratch("saved.rt"))).count("saved.rt"), 1)
+
+    def test_a_model_is_saved_where_a_link_leads(self):
+        model = librt.load(DIGITS)
+        with open(scratch("target.rt"), "wb") as file:
+            file.write(b"old")
+        os.symlink("target.rt", scratch("link.rt"))
+        model.save(scratch("link.rt"))
+        self.assertTrue(os.path.islink(scratch("link.rt")))
+        self.assertEqual(librt.load(scratch("target.rt")).entries, ["infer"])
+        # A pipe is written to, and is still one afterwards. So is a device.
+        os.mkfifo(scratch("pipe.rt"))
+        received = []
+
+        def read():
+            with open(scratch("pipe.rt"), "rb") as file:
+                received.append(file.read())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        model.save(scratch("pipe.rt"))
+        reader.join()
+        self.assertTrue(stat.S_ISFIFO(os.stat(scratch("pipe.rt")).st_mode))
+        self.assertEqual(librt.load(received[0]).entries, ["infer"])
+        with self.assertRaises(IsADirectoryError):
+            model.save(os.path.dirname(scratch("x")))
+        self.assertFalse([name for name in os.listdir(os.path.dirname(scratch("x"))) if ".partial-" in name])
 
     def test_descriptions(self):
         model = librt.load(DIGITS)

@@ -395,6 +395,67 @@ TEST(Importer, SurvivesDamagedBytes) {
     }
 }
 
+// Protocol Buffers read 100 messages within each other.
+TEST(Importer, DeepGraphsAreNamedInTheError) {
+  rt_onnx::GraphProto graph;
+  for (int depth = 0; depth < 40; ++depth) {
+    rt_onnx::GraphProto outer;
+    outer.add_node()->add_attribute()->mutable_g()->Swap(&graph);
+    graph.Swap(&outer);
+  }
+  rt_onnx::ModelProto model;
+  model.mutable_graph()->Swap(&graph);
+  const std::string bytes = model.SerializeAsString();
+  ImportReport report;
+  const auto imported = import_onnx_bytes(std::as_bytes(std::span(bytes)), {}, report);
+  ASSERT_FALSE(imported.ok());
+  EXPECT_TRUE(contains(imported.status().message(), "graphs within graphs more than 30 deep"))
+      << imported.status().message();
+}
+
+TEST(TensorProto, TypedDataMustFitTheElements) {
+  struct Case {
+    int data_type;
+    int32_t held;
+    const char* error;  ///< nullptr: is read
+    uint16_t bits;      ///< as which
+  };
+  constexpr int kU8 = 2, kI8 = 3, kU16 = 4, kI16 = 5, kBool = 9, kHalf = 10, kBrain = 16;
+  for (const Case& each : {Case{kI8, 127, nullptr, 0x7f},
+                           {kI8, -128, nullptr, 0x80},
+                           {kI8, 1000, "element 0: expected a value of i8, found 1000", 0},
+                           {kI8, 128, "expected a value of i8, found 128", 0},
+                           {kU8, 255, nullptr, 255},
+                           {kU8, -1, "expected a value of u8, found -1", 0},
+                           {kU16, 65536, "expected a value of u16", 0},
+                           {kI16, -32768, nullptr, 0x8000},
+                           {kI16, 32768, "expected a value of i16", 0},
+                           {kBool, 1 << 20, nullptr, 1},
+                           {kBool, 256, nullptr, 1},
+                           {kBool, 0, nullptr, 0},
+                           {kHalf, 0xfc00, nullptr, 0xfc00},
+                           {kHalf, -1024, nullptr, 0xfc00},
+                           {kHalf, 65536, "expected a value of f16", 0},
+                           {kBrain, -32769, "expected a value of bf16", 0}}) {
+    rt_onnx::TensorProto proto;
+    proto.set_data_type(each.data_type);
+    proto.add_dims(1);
+    proto.add_int32_data(each.held);
+    std::string error;
+    const std::string bytes = proto.SerializeAsString();
+    const auto array = tools::parse_tensor_proto(std::as_bytes(std::span(bytes)), error);
+    ASSERT_EQ(array.has_value(), each.error == nullptr)
+        << each.data_type << " " << each.held << ": " << error;
+    if (!array) {
+      EXPECT_TRUE(contains(error, each.error)) << error;
+      continue;
+    }
+    uint16_t bits = 0;
+    std::memcpy(&bits, array->bytes.data(), array->bytes.size());
+    EXPECT_EQ(bits, each.bits) << each.data_type << " " << each.held;
+  }
+}
+
 TEST(TensorProto, ReadsTypedAndRawData) {
   rt_onnx::TensorProto half;
   half.set_data_type(10);

@@ -97,17 +97,12 @@ int run_rtconvert(const std::string& rtconvert, const std::string& source, const
   return wait_for_process(child, kBadMachine);
 }
 
-/// Converts `source`, which the user calls `path`; an exit code.
-int convert(const char* program, const std::string& path, const std::string& rtconvert,
-            const std::string& source, const std::string& target) {
-  const int code = run_rtconvert(rtconvert, source, target);
-  if (code != kFine)
-    std::fprintf(
-        stderr,
-        "%s: %s could not be converted; run `rtconvert %s -o MODEL.rt` with the options that it needs, "
-        "and give MODEL.rt\n",
-        program, path.c_str(), path.c_str());
-  return code;
+/// Of rtconvert, after its own messages.
+void report_failure(const char* program, const std::string& path) {
+  std::fprintf(stderr,
+               "%s: %s could not be converted; run `rtconvert %s -o MODEL.rt` with the options that it "
+               "needs, and give MODEL.rt\n",
+               program, path.c_str(), path.c_str());
 }
 
 /// Whether a file was converted earlier; Code::NotFound if it is not there.
@@ -142,7 +137,8 @@ CompiledPath convert_apart(const char* program, const std::string& path, const s
     return {path, kBadMachine};
   }
   std::fprintf(stderr, "%s: %s is an ONNX file; converting it for this run\n", program, path.c_str());
-  const int code = convert(program, path, rtconvert, source.string(), name);
+  const int code = run_rtconvert(rtconvert, source.string(), name);
+  if (code != kFine) report_failure(program, path);
   const int descriptor = open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   unlink(name.c_str());
   return {"/proc/self/fd/" + std::to_string(descriptor), code};
@@ -184,7 +180,13 @@ CompiledPath compiled_path(const char* program, const std::string& path) {
   std::fprintf(stderr, "%s: %s is an ONNX file; converting it to %s\n", program, path.c_str(),
                target.c_str());
   // rtconvert gives the file its name when it is complete.
-  return {target, convert(program, path, rtconvert, source.string(), target)};
+  const int code = run_rtconvert(rtconvert, source.string(), target);
+  if (code == kBadMachine) {  // a full disk, most likely; the temporary folder may be on another one
+    std::fprintf(stderr, "%s: cache: %s could not be written\n", program, target.c_str());
+    return convert_apart(program, path, rtconvert, source);
+  }
+  if (code != kFine) report_failure(program, path);
+  return {target, code};
 }
 
 }  // namespace librt::tools

@@ -59,6 +59,9 @@ Result<CalibrationData> calibration_data(const Graph& graph, const std::vector<A
     if (found == arrays.end())
       return invalid_argument(source, ": expected an array for each input, found none named '", value.name,
                               "'");
+    if (!found->dims.empty() && found->dims[0] == 0)
+      return invalid_argument(source, ": array '", found->name, "': expected rows of input '", value.name,
+                              "', found none");
     if (value.rank() == 0 || static_cast<int>(found->dims.size()) != value.rank() || found->dims[0] < 1)
       return invalid_argument(source, ": array '", found->name, "': expected rows of input '", value.name,
                               "', rank ", value.rank(), ", found rank ", found->dims.size());

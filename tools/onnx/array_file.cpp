@@ -12,6 +12,8 @@ size_t largest_array_file(std::span<const std::byte> head) {
 }
 
 Result<Array> parse_array(const std::string& path, Bytes bytes) {
+  if (bytes.empty())
+    return Status::make(Code::Io, path, ": the file is empty; expected .npy or a TensorProto");
   std::string error;
   auto array = is_npy(bytes) ? parse_npy(std::move(bytes), error) : parse_tensor_proto(bytes, error);
   if (!array) return Status::make(Code::Io, path, ": ", error);

@@ -191,7 +191,9 @@ Result<size_t> put_weights(const std::string& source, const std::string& folder,
                            rt_onnx::ModelProto& model) {
   RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return invalid_model(source, ": the file is not an ONNX model, or is cut short");
+    return invalid_model(
+        source,
+        ": the file is not an ONNX model, is cut short, or has graphs within graphs more than 30 deep");
   if (states.empty()) return size_t{0};
   Exporter exporter(folder, states);
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});

@@ -49,7 +49,8 @@ Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const Imp
                          ", Protocol Buffers hold 2 GiB; save the weights as external data");
     rt_onnx::ModelProto proto;
     if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return invalid_model("the file is not an ONNX model, or is cut short");
+      return invalid_model(
+          "the file is not an ONNX model, is cut short, or has graphs within graphs more than 30 deep");
     return import_proto(proto, options, report);
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "not enough memory to import the model");

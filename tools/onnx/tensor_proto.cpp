@@ -5,6 +5,9 @@
 #include <climits>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "runtime/core/half.h"
 #include "tools/onnx/onnx.pb.h"
@@ -105,6 +108,19 @@ bool with_field(const rt_onnx::TensorProto& proto, DType type, Visitor&& visit) 
     case DType::Bool: return visit(proto.int32_data(), uint8_t{});
   }
   return false;
+}
+
+/// What a field holds for one element as that element; nothing where another value would be taken instead.
+/// Bits of a float may have been extended with their sign.
+template <class Element, class Held>
+std::optional<Element> element_of(Held held, bool is_bits, bool is_bool) noexcept {
+  if constexpr (std::is_integral_v<Element>) {
+    if (is_bool) return held != 0 ? Element{1} : Element{0};
+    const bool fits =
+        std::in_range<Element>(held) || (is_bits && std::in_range<std::make_signed_t<Element>>(held));
+    if (!fits) return std::nullopt;
+  }
+  return static_cast<Element>(held);
 }
 
 // Any nonzero byte is true in files; librt's bool is 0 or 1.
@@ -209,13 +225,21 @@ bool copy_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outli
     std::memcpy(stored.data(), proto.raw_data().data(), stored.size());
   } else {
     const DType field_type = outline.narrow != nullptr ? DType::U8 : outline.type;
-    with_field(proto, field_type, [&](const auto& field, auto element) {
+    const bool is_bits = outline.narrow != nullptr || is_float(outline.type);
+    const bool fits = with_field(proto, field_type, [&](const auto& field, auto element) {
       for (int i = 0; i < field.size(); ++i) {
-        element = static_cast<decltype(element)>(field.Get(i));
+        const auto held = element_of<decltype(element)>(field.Get(i), is_bits, outline.type == DType::Bool);
+        if (!held) {
+          error = "element " + std::to_string(i) + ": expected a value of " +
+                  std::string(name_of(outline.type)) + ", found " + std::to_string(field.Get(i));
+          return false;
+        }
+        element = *held;
         std::memcpy(stored.data() + static_cast<size_t>(i) * sizeof element, &element, sizeof element);
       }
       return true;
     });
+    if (!fits) return false;
   }
   if (outline.narrow != nullptr) widen_elements(*outline.narrow, stored, bytes);
   if (outline.type == DType::Bool) normalize_bools(bytes);
@@ -226,6 +250,10 @@ std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::s
   rt_onnx::TensorProto proto;
   if (bytes.size() > INT_MAX || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     error = "not a serialized TensorProto";
+    return std::nullopt;
+  }
+  if (proto.data_type() == 0) {  // of what is no TensorProto, too
+    error = "not a serialized TensorProto: it has no element type";
     return std::nullopt;
   }
   if (static_cast<size_t>(proto.dims_size()) > kMostAxes) {

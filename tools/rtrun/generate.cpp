@@ -63,6 +63,13 @@ class Generator {
       ids_ = tokenizer_->encode(options_.prompt);
     }
     if (ids_.empty()) ids_ = {librt::tools::Tokenizer::kBegin};
+    // A kernel would read some other row of the table.
+    const int64_t known = model_.vocabulary();
+    for (const int64_t id : ids_)
+      if (id < 0 || (known >= 0 && id >= known))
+        return bad((options_.prompt.empty() ? "--prompt-tokens: token " : "--tokenizer: its token ") +
+                   std::to_string(id) + ": expected 0 to " +
+                   (known >= 0 ? std::to_string(known - 1) : "2^63") + ", the tokens of the model");
     prompt_size_ = ids_.size();
     // The last token is sampled but not fed back.
     const int64_t needed = static_cast<int64_t>(ids_.size()) + options_.count - 1;

@@ -116,6 +116,9 @@ rt::Result<Array> read_input(const std::string& path, const rt::TensorSpec& spec
   if (!bytes) return status_of(bytes.status());
   if (librt::tools::is_image(*bytes)) return read_picture(path, *bytes, spec, options);
   if (librt::tools::is_wav(*bytes)) return read_sound(path, *bytes, spec, options);
+  if (bytes->empty())
+    return rt::Status(rt::Code::Io,
+                      path + ": the file is empty; expected .npy, TensorProto, PNG, JPEG or WAV");
   auto array = librt::tools::parse_array(path, std::move(*bytes));
   if (!array) return status_of(array.status());
   return std::move(*array);

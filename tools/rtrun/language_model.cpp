@@ -88,6 +88,7 @@ rt::Status LanguageModel::find_logits(const std::string& name) {
     if (is(specs[i].name, name, {"logits"}) || (specs.size() == 1 && name.empty())) logits_ = i;
   if (logits_ == specs.size())
     return bad("there is no output '" + (name.empty() ? "logits" : name) + "'; name it with --logits-output");
+  if (!specs[logits_].dims.empty()) vocabulary_ = specs[logits_].dims.back().extent;
   return {};
 }
 

@@ -29,6 +29,8 @@ class LanguageModel {
   /// logits of the last token, valid until the next call.
   rt::Result<std::span<const float>> next(std::span<const int64_t> text);
   int64_t read() const noexcept { return read_; }
+  /// Tokens that the model knows, 0 to vocabulary() - 1; negative: the model does not say.
+  int64_t vocabulary() const noexcept { return vocabulary_; }
 
  private:
   /// An integer input, [T] or [1, T], whose buffer stays in place while the length does not change.
@@ -48,7 +50,7 @@ class LanguageModel {
   rt::Session* session_;
   Integers tokens_, positions_, mask_;
   size_t logits_ = 0;
-  int64_t capacity_ = 0;
+  int64_t capacity_ = 0, vocabulary_ = -1;
   int64_t chunk_ = 0;  ///< tokens the model takes at a time; 0: any number
   int64_t read_ = 0;
   std::vector<float> converted_;

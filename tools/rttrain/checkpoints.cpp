@@ -35,6 +35,8 @@ rt::Status check_checkpoint_files(const LoopOptions& options) {
     const auto folder = std::filesystem::absolute(*path, error).parent_path();
     if (std::filesystem::is_directory(*path, error) || access(folder.c_str(), W_OK | X_OK) != 0)
       return bad_data(*path + ": expected a file in a folder that can be written to");
+    if (std::filesystem::is_fifo(*path, error))  // to open it would wait for a reader after the training
+      return bad_data(*path + ": expected a file that can be read again, found a pipe");
     if (!options.resume && !options.overwrite && std::filesystem::is_regular_file(*path, error))
       return bad_data(
           *path + ": a file of this name exists; " +
