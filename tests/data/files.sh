@@ -173,6 +173,19 @@ else
   echo "skipped: unshare and mount are not permitted"
 fi
 
+echo "--- what a training reads is not what it writes"
+cp trained.rt same.rt
+ln -sf same.rt same-link.rt
+for option in --checkpoint --log; do
+  for file in same.rt ./same.rt same-link.rt images labels; do
+    refuses 2 "$option $file: is the file of " rttrain same.rt "${data[@]}" --overwrite $option "$file"
+  done
+done
+cmp same.rt trained.rt || fail "the model was overwritten"
+refuses 2 "--log ./new.ckpt: is the file of --checkpoint" rttrain same.rt "${data[@]}" --checkpoint new.ckpt --log ./new.ckpt
+refuses 2 "--best new.ckpt: is the file of --checkpoint" rttrain same.rt "${data[@]}" --validate images --validate-labels labels --checkpoint new.ckpt --best new.ckpt
+"$bin/rttrain" same.rt "${data[@]}" --checkpoint /dev/null --log /dev/null >/dev/null 2>error.txt || fail "two to /dev/null: $(cat error.txt)"
+
 # started FILE PROCESS: waits until a training has written its log.
 started() { until [[ -s $1 ]]; do kill -0 "$2" || fail "the training ended: $(cat train.err)"; read -rt 0.05 <> <(:) || :; done; }
 train() { exec "$bin/rttrain" trained.rt "${data[@]}" --log-every 1 "$@" >/dev/null 2>train.err; }
