@@ -325,8 +325,11 @@ template <class Value>
 Option* CommandLine::add_option(const std::string& name, Value& value, const std::string& description) {
   CLI::Option* const option = app_->add_option(name, value, description);
   using Number = typename NumberOf<Value>::Type;
+  // After the checks that the caller adds, whose messages say more.
   if constexpr (std::is_arithmetic_v<Number>)
-    option->check(CLI::Validator([](const std::string& text) { return refused_number<Number>(text); }, ""));
+    last_checks_.emplace_back([option] {
+      option->check(CLI::Validator([](const std::string& text) { return refused_number<Number>(text); }, ""));
+    });
   return keep(option);
 }
 template Option* CommandLine::add_option(const std::string&, std::string&, const std::string&);
@@ -434,7 +437,13 @@ uint64_t milliseconds(double seconds) {
   return seconds <= 0 ? 0 : static_cast<uint64_t>(std::ceil(std::min(seconds * 1000, kMost)));
 }
 
+void CommandLine::add_last_checks() {
+  for (const auto& add : last_checks_) add();
+  last_checks_.clear();
+}
+
 std::optional<int> CommandLine::parse(int argc, char** argv) {
+  add_last_checks();
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -444,6 +453,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
 }
 
 void CommandLine::read(std::vector<std::string> arguments) {
+  add_last_checks();
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app_->parse(std::move(arguments));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -143,9 +144,11 @@ class CommandLine {
  private:
   Option* keep(CLI::Option* option);
   std::string completion_table() const;
+  void add_last_checks();
 
   std::unique_ptr<CLI::App> app_;
   std::deque<Option> options_;
+  std::vector<std::function<void()>> last_checks_;  ///< add what every option of a number refuses
 };
 
 /// What --backend may be: librt's backends, and the words given.
