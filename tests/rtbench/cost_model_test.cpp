@@ -86,7 +86,7 @@ TEST_F(Profiles, GarbageIsNotRead) {
   for (const char* curve :
        {"curve pool 1e5 -1", "curve pool 1e5 nan", "curve pool 1e5", "curve pool 2e5 1 1e5 1", "curve pool x",
         "curve pool", "curve pool 1 1 2 1 3 1 4 1 5 1 6 1 7"}) {
-    std::ofstream(only_file()) << rates << "submit_seconds 2e-6\ncurves 2\n" << curve << "\n";
+    std::ofstream(only_file()) << rates << "submit_seconds 2e-6\ncurves 3\n" << curve << "\n";
     const DeviceProfile read = read_profile(folder_.string(), info_);
     EXPECT_TRUE(read.measured) << curve;
     const bool is_long = std::string_view(curve).size() > 30;
@@ -167,6 +167,36 @@ TEST(NodeTimes, OfMovingBytesAreThoseOfTheFasterCurve) {
   EXPECT_NEAR(node_seconds(node, work, profile), 1, 1e-6) << "its own curve stays";
 }
 
+// Half of the model's weights, which take 0.4 s in all; small ones stay in caches.
+TEST(NodeTimes, OfFewRowsAreThoseOfReadingWeights) {
+  DeviceProfile profile;
+  profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-6f}, {1e9f, 1e-6f}});
+  for (const Family family : {Family::Matmul, Family::Recurrent})
+    profile.curves[static_cast<size_t>(family)] = curve_of({{1, 1e-5f}, {1e12f, 1e-5f}});
+  profile.curves[static_cast<size_t>(Family::Weights)] = curve_of({{1e6f, 1e-3f}, {4e8f, 0.4f}});
+  Workload work;
+  work.weight_bytes = 4e8;
+  NodeWork node{.family = Family::Matmul, .flops = 1, .bytes = 1, .weight_bytes = 2e8};
+  EXPECT_NEAR(node_seconds(node, work, profile), 0.2, 1e-6);
+  node.family = Family::Recurrent;
+  EXPECT_NEAR(node_seconds(node, work, profile), 1e-5, 1e-9) << "its curve has its weights";
+  work.weight_bytes = 5e5;
+  node = {.family = Family::Matmul, .flops = 1, .bytes = 1, .weight_bytes = 5e5};
+  EXPECT_NEAR(node_seconds(node, work, profile), 1e-5, 1e-9);
+}
+
+// A stride leaves out results, but everything is read.
+TEST(NodeTimes, OfDepthwiseConvolutionsFollowTheirBytes) {
+  DeviceProfile profile;
+  profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-9f}, {1e9f, 1e-9f}});
+  profile.curves[static_cast<size_t>(Family::Depthwise)] = curve_of({{1e6f, 1e-4f}, {1e9f, 1e-1f}});
+  const Workload work;
+  for (const double flops : {1e6, 4e6}) {
+    const NodeWork node{.family = Family::Depthwise, .flops = flops, .bytes = 1e7};
+    EXPECT_NEAR(node_seconds(node, work, profile), 1e-3, 1e-7);
+  }
+}
+
 TEST(NodeTimes, OfARunAddUpWithTransfers) {
   DeviceProfile profile;
   profile.curves[static_cast<size_t>(Family::Elementwise)] = curve_of({{1, 1e-6f}, {1e9f, 1e-6f}});
@@ -193,7 +223,7 @@ TEST(CalibrationModels, HaveNodesOfTheirFamilyOfOneSize) {
       double work = 0;
       int count = 0;
       for (const NodeWork& node : made->work.nodes) {
-        if (node.family != family) continue;
+        if (node.family != (family == Family::Weights ? Family::Matmul : family)) continue;
         ++count;
         const double its = is_bound_by_flops(family) ? node.flops : node.bytes;
         const bool same = its == work || count == 1 || family == Family::Reduction;  // of two operators

@@ -116,14 +116,16 @@ class Calibrator {
       if (!made) return;
       double work = 0, others = 0;
       int count = 0;
+      const bool of_run = family == Family::Weights;
       for (const NodeWork& node : made->work.nodes) {
-        if (node.family != family) {
+        if (!of_run && node.family != family) {
           others += node_seconds(node, made->work, profile_);
           continue;
         }
-        work += is_bound_by_flops(family) ? node.flops : node.bytes;
+        work += of_run ? node.weight_bytes : is_bound_by_flops(family) ? node.flops : node.bytes;
         ++count;
       }
+      if (of_run) count = 1;
       if (count == 0 || work <= 0) return;
       work /= count;
       if (curve.count > 0) {

@@ -25,8 +25,8 @@ const std::vector<Size>& sizes_of(Family family) {
   static const std::array<std::vector<Size>, kFamilies> kSizes{{
       {{16, 64, 8}, {32, 256, 6}, {64, 512, 4}, {128, 768, 4}, {512, 1024, 2}},  // rows, width
       {{7, 32, 8}, {14, 64, 8}, {14, 256, 6}, {28, 256, 4}, {56, 256, 3}},       // side, channels
-      // As in the later layers of networks, which have most of them: many channels at few positions.
-      {{7, 16, 8}, {7, 64, 8}, {7, 256, 4}, {14, 256, 4}, {28, 256, 2}},              // side, channels
+      // Few weights, which stay in caches: those that do not are counted by the last family.
+      {{7, 16, 8}, {14, 32, 8}, {28, 64, 6}, {28, 128, 4}, {56, 128, 2}},             // side, channels
       {{16, 32, 6}, {56, 32, 4}, {224, 32, 3}},                                       // side, output channels
       {{7, 64, 8}, {14, 256, 8}, {56, 96, 4}, {112, 96, 3}},                          // side, channels
       {{4, 16, 6}, {12, 64, 4}, {12, 256, 3}},                                        // heads, sequence
@@ -38,6 +38,7 @@ const std::vector<Size>& sizes_of(Family family) {
       {{6, 0, 5}, {16, 0, 5}, {40, 0, 4}},                                            // side of 4 axes
       {{64, 64, 6}, {4096, 64, 6}, {65536, 64, 4}},                                   // rows, width
       {{7, 16, 8}, {7, 64, 6}, {14, 128, 3}, {28, 128, 2}},                           // side, channels
+      {{16, 512, 8}, {16, 1024, 8}, {16, 2048, 7}},                                   // rows, width
   }};
   return kSizes[static_cast<size_t>(family)];
 }
@@ -79,7 +80,8 @@ ValueId transposed(Layers& net, ValueId x, int which) {
   return net.builder().transpose(x, {order.begin(), order.end()});
 }
 
-// The nodes of a family, one after the other.
+// The nodes of a family, one after the other. Convolutions have the activation that they have in most
+// networks.
 ValueId chain(Layers& net, Family family, const Size& size, int repeats, ValueId x) {
   ValueId before = x;
   for (int i = 0; i < repeats; ++i) {
@@ -87,12 +89,13 @@ ValueId chain(Layers& net, Family family, const Size& size, int repeats, ValueId
     const ValueId last = x;
     switch (family) {
       case Family::Matmul:
+      case Family::Weights:
       case Family::MatrixVector: x = net.linear(name, x, size.b, false); break;
-      case Family::Conv1x1: x = net.conv(name, x, size.b, {}); break;
-      case Family::Conv: x = net.conv(name, x, size.b, {.kernel = 3, .padding = 1}); break;
-      case Family::ConvDirect: x = net.conv(name, x, size.b, {.kernel = 5, .padding = 2}); break;
+      case Family::Conv1x1: x = net.relu(net.conv(name, x, size.b, {})); break;
+      case Family::Conv: x = net.relu(net.conv(name, x, size.b, {.kernel = 3, .padding = 1})); break;
+      case Family::ConvDirect: x = net.relu(net.conv(name, x, size.b, {.kernel = 5, .padding = 2})); break;
       case Family::Depthwise:
-        x = net.conv(name, x, size.b, {.kernel = 3, .padding = 1, .groups = size.b});
+        x = net.relu(net.conv(name, x, size.b, {.kernel = 3, .padding = 1, .groups = size.b}));
         break;
       case Family::Attention: x = attention(net, x); break;
       case Family::Recurrent: x = lstm(net, x, name, size.a, size.b); break;
@@ -112,9 +115,10 @@ ValueId chain(Layers& net, Family family, const Size& size, int repeats, ValueId
 ValueId side_by_side(Layers& net, Family family, const Size& size, int repeats, ValueId x) {
   ValueId joined = kNoValue;
   for (int i = 0; i < repeats; ++i) {
-    const ValueId y = family == Family::Movement
-                          ? transposed(net, x, i)
-                          : net.conv("node" + std::to_string(i), x, size.b, {.kernel = 3, .padding = 1});
+    const ValueId y =
+        family == Family::Movement
+            ? transposed(net, x, i)
+            : net.relu(net.conv("node" + std::to_string(i), x, size.b, {.kernel = 3, .padding = 1}));
     joined = joined == kNoValue ? y : larger(net, joined, y);
   }
   return joined;
@@ -142,10 +146,10 @@ Result<ModelGraph> graph_of(Family family, const Size& size, int repeats) {
   const ValueId y = side ? side_by_side(net, family, size, repeats, x) : chain(net, family, size, repeats, x);
   RT_TRY(Status(net.builder().status()));
   RT_ASSIGN(ModelGraph model, net.finish({{"y", y}}));
-  // As it is: passes would merge transpositions, fuse and reorder.
+  // As it is, but with activations in convolutions: other passes would merge transpositions and reorder.
   compiler::PipelineOptions options;
   for (const compiler::Pass& pass : compiler::all_passes())
-    if (pass.name != "expand") options.disabled.emplace_back(pass.name);
+    if (pass.name != "expand" && pass.name != "fuse") options.disabled.emplace_back(pass.name);
   RT_TRY(compiler::optimize(model, options, nullptr));
   return model;
 }

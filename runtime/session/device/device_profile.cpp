@@ -26,7 +26,7 @@ constexpr std::pair<const char*, double DeviceProfile::*> kFields[] = {
     {"watts", &DeviceProfile::watts},
 };
 // Curves of another version mean something else and are not read.
-constexpr std::string_view kVersion = "curves 2";
+constexpr std::string_view kVersion = "curves 3";
 
 /// The device and its driver; on a CPU also the number of threads.
 std::string identity_of(const DeviceInfo& info) {

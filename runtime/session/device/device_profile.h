@@ -11,8 +11,8 @@
 
 namespace librt {
 
-/// Nodes whose time follows from one measured curve. Up to Recurrent, and of ConvDirect, the work is flops,
-/// else bytes. The names in the file are in kFamilyNames, in this order: append only.
+/// Nodes whose time follows from one measured curve. Its work is flops up to Recurrent, except Depthwise, and
+/// of ConvDirect, else bytes. The names in the file are in kFamilyNames, in this order: append only.
 enum class Family : uint8_t {
   Matmul,        ///< of two matrices
   Conv1x1,       ///< over all input channels
@@ -28,14 +28,16 @@ enum class Family : uint8_t {
   Movement,      ///< transposition, concatenation, slices
   Gather,        ///< by index; resizing, sampling
   ConvDirect,    ///< other kernels than 1x1 and 3x3, and 3x3 with a stride
+  Weights,       ///< no node's: by how many bytes of weights matmuls of few rows read in a run
 };
 constexpr bool is_bound_by_flops(Family family) noexcept {
-  return family <= Family::Recurrent || family == Family::ConvDirect;
+  return (family <= Family::Recurrent && family != Family::Depthwise) || family == Family::ConvDirect;
 }
-inline constexpr size_t kFamilies = 14;
+inline constexpr size_t kFamilies = 15;
 inline constexpr std::array<const char*, kFamilies> kFamilyNames{
-    "matmul",        "conv1x1",     "conv",      "conv_narrow", "depthwise", "attention", "recurrent",
-    "matrix_vector", "elementwise", "reduction", "pool",        "movement",  "gather",    "conv_direct"};
+    "matmul",    "conv1x1",   "conv",          "conv_narrow", "depthwise",
+    "attention", "recurrent", "matrix_vector", "elementwise", "reduction",
+    "pool",      "movement",  "gather",        "conv_direct", "weights"};
 
 /// Seconds of a node by its work, at a few sizes.
 struct TimeCurve {

@@ -10,10 +10,10 @@ namespace librt {
 
 namespace {
 
-/// Share of a device's matmul throughput (up to Recurrent) or memory bandwidth that large nodes reach where
-/// no curve was measured: between those of oneDNN on AVX2 machines and of this project's GPU kernels.
-constexpr std::array<float, kFamilies> kTypicalShare{0.8f, 0.6f, 0.6f, 0.2f, 0.05f, 0.4f, 0.2f,
-                                                     0.8f, 0.9f, 0.6f, 0.3f, 0.5f,  0.4f, 0.5f};
+/// Share of a device's matmul throughput (see is_bound_by_flops) or memory bandwidth that large nodes reach
+/// where no curve was measured: between those of oneDNN on AVX2 machines and of this project's GPU kernels.
+constexpr std::array<float, kFamilies> kTypicalShare{0.8f, 0.6f, 0.6f, 0.2f, 0.5f, 0.4f, 0.2f, 0.8f,
+                                                     0.9f, 0.6f, 0.3f, 0.5f, 0.4f, 0.5f, 0.9f};
 
 constexpr std::pair<OpKind, Family> kFamilyOf[] = {
     {OpKind::MatMul, Family::Matmul},
@@ -214,10 +214,15 @@ double node_seconds(const NodeWork& node, const Workload& work, const DeviceProf
   const bool has_curves = by_curves > 0;
   const double moving =
       has_curves ? by_curves : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
-  const double reading = has_curves && work.weight_bytes > 0 ? node.weight_bytes / work.weight_bytes *
-                                                                   moving_seconds(profile, work.weight_bytes)
-                                                             : node.weight_bytes / profile.memory_bandwidth;
   const bool by_flops = is_bound_by_flops(node.family);
+  const TimeCurve& weights = profile.curves[static_cast<size_t>(Family::Weights)];
+  const double reading = has_curves && work.weight_bytes > 0
+                             ? node.weight_bytes / work.weight_bytes *
+                                   (by_flops && node.family != Family::Recurrent && weights.count > 0 &&
+                                            work.weight_bytes >= weights.points[0].work
+                                        ? weights.at(work.weight_bytes)
+                                        : moving_seconds(profile, work.weight_bytes))
+                             : node.weight_bytes / profile.memory_bandwidth;
   const double rate = !by_flops || node.element_bytes >= 4 ? 1
                       : node.element_bytes == 2            ? profile.rate_16bit
                                                            : profile.rate_8bit;
