@@ -154,12 +154,14 @@ bool PackedKey::operator<(const PackedKey& other) const noexcept {
 
 size_t PackedStore::want(Request request) {
   request.index = locations_.size();
+  locations_.push_back({});  // first: abandon() looks up what is known, also after an exception
   if (request.key.packed_key != 0)
-    if (const auto [known, added] = known_.try_emplace(request.key, request.index); !added)
+    if (const auto [known, added] = known_.try_emplace(request.key, request.index); !added) {
+      locations_.pop_back();
       return known->second;
+    }
   request.shared =
       request.shared && pool_ != nullptr && request.key.packed_key != 0 && request.device->info().host_memory;
-  locations_.push_back({});
   wanted_bytes_ += aligned(request.key.bytes, *request.device);
   wanted_.push_back(std::move(request));
   return locations_.size() - 1;
