@@ -42,10 +42,16 @@ Result<LibraryHandle> open_library(const std::string& name) {
   if (const char* listed = environment("RT_CUDA_LIBRARIES"); listed != nullptr && !is_listed(listed, name))
     return Status::make(Code::NotFound, name, " is not looked for: RT_CUDA_LIBRARIES is '", listed, "'");
   std::string reason;
+  // RTLD_NODELETE: these libraries have state that outlives a handle, and take seconds to load again.
+  constexpr int kMode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+  // One that the application has loaded, such as PyTorch's: two copies in a process would not know each
+  // other.
+  if (void* handle = dlopen(name.c_str(), kMode | RTLD_NOLOAD); handle != nullptr)
+    return LibraryHandle(handle);
+  dlerror();
   for (const std::string& folder : folders()) {
     const std::string path = folder.empty() ? name : folder + "/" + name;
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
-      return LibraryHandle(handle);
+    if (void* handle = dlopen(path.c_str(), kMode); handle != nullptr) return LibraryHandle(handle);
     if (const char* error = dlerror(); folder.empty() && error != nullptr) reason = error;
   }
   return Status::make(Code::NotFound, name, " was not found (", reason,

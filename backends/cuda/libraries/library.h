@@ -30,9 +30,10 @@ inline bool is_listed(std::string_view names, std::string_view file) noexcept {
   return false;
 }
 
-/// The first that can be loaded from: the folders of RT_CUDA_LIBRARY_PATH, this module's own, the system's
-/// search, the toolkit's. NotFound, with the loader's reasons, if none can, or if RT_CUDA_LIBRARIES is set
-/// and does not list it: our own kernels then do everything.
+/// One that is loaded already, else the first that can be loaded from: the folders of RT_CUDA_LIBRARY_PATH,
+/// this module's own, the system's search, the toolkit's. It stays loaded until the process ends. NotFound,
+/// with the loader's reasons, if none can, or if RT_CUDA_LIBRARIES is set and does not list it: our own
+/// kernels then do everything.
 Result<LibraryHandle> open_library(const std::string& name);
 /// Null if the library has no such function.
 void* function_of(const LibraryHandle& library, const char* name) noexcept;
