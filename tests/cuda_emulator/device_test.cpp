@@ -81,6 +81,22 @@ TEST(CudaProbe, RefusesUnsupportedArchitecture) {
                    "RT_CUDA_ARCHITECTURES=50"));
 }
 
+TEST(CudaProbe, ABrokenDeviceHidesNoOther) {
+  cuda_emulator::options().devices = 2;
+  setenv("RT_EMULATOR_BROKEN", "0", 1);
+  std::vector<DeviceFacts> devices;
+  EXPECT_TRUE(list_devices(devices).ok());
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_TRUE(says(usable(devices[0]), "querying the properties of CUDA device 0"));
+  EXPECT_TRUE(usable(devices[1]).ok());
+  const auto chosen = choose_device(devices, "");
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(*chosen, 1u);
+  EXPECT_TRUE(says(choose_device(devices, "0").status(), "restart it"));
+  unsetenv("RT_EMULATOR_BROKEN");
+  cuda_emulator::options() = {};
+}
+
 TEST(CudaIndexSpace, MergesAxesWalkedInOneStride) {
   const auto merged = [](std::vector<int64_t> extents, std::vector<int64_t> strides) {
     IndexSpace<1> space{};
@@ -158,6 +174,49 @@ TEST_F(Emulated, ReplaysWhatItRecorded) {
       EXPECT_EQ(spans[1] > 0, profile);
     }
   }
+}
+
+/// The steps are enqueued at each submit instead.
+TEST_F(Emulated, ARefusedCaptureIsNoError) {
+  constexpr int64_t kCount = 100;
+  auto slab = device_->allocate(4096);
+  ASSERT_TRUE(slab.ok());
+  for (const char* where : {"begin", "step", "end", "instantiate"}) {
+    setenv("RT_EMULATOR_CAPTURE", where, 1);
+    Slab* const slots[] = {slab->get()};
+    auto commands = device_->begin({.slots = slots, .spans = 1});
+    ASSERT_TRUE(commands.ok());
+    const BufferRef x{0, 0, kCount * 4};
+    const auto kernel = make_kernel([](const Call& call) {
+      return unary({ElementType::F32, {Function::Neg}, call.in(0), call.out(), kCount}, call.stream);
+    });
+    ASSERT_TRUE(kernel->record(**commands, {.inputs = {&x, 1}, .outputs = {&x, 1}}).ok());
+    ASSERT_TRUE((*commands)->finish().ok());
+    std::vector<float> values(kCount, 2.0f);
+    ASSERT_TRUE(device_->upload(**slab, 0, std::as_bytes(std::span(values))).ok());
+    for (int run = 0; run < 3; ++run) {
+      const Status status = (*commands)->submit();
+      ASSERT_TRUE(status.ok()) << where << ": " << status.message();
+      ASSERT_TRUE((*commands)->wait().ok()) << where;
+    }
+    ASSERT_TRUE(device_->download(**slab, 0, std::as_writable_bytes(std::span(values))).ok());
+    EXPECT_EQ(values, std::vector<float>(kCount, -2.0f)) << where;
+    EXPECT_FALSE(static_cast<CudaCommands&>(**commands).not_captured().ok()) << where;
+  }
+  unsetenv("RT_EMULATOR_CAPTURE");
+}
+
+TEST_F(Emulated, OperandsAreAligned) {
+  auto slab = device_->allocate(4096);
+  ASSERT_TRUE(slab.ok());
+  Slab* const slots[] = {slab->get()};
+  auto commands = device_->begin({.slots = slots, .spans = 1});
+  ASSERT_TRUE(commands.ok());
+  const BufferRef aligned{0, 256, 400}, misaligned{0, 16, 400};
+  const auto kernel = make_kernel([](const Call&) { return cudaSuccess; });
+  EXPECT_TRUE(kernel->record(**commands, {.inputs = {&aligned, 1}, .outputs = {&aligned, 1}}).ok());
+  EXPECT_TRUE(says(kernel->record(**commands, {.inputs = {&misaligned, 1}, .outputs = {&aligned, 1}}),
+                   "step 1: expected operands at multiples of 256 bytes"));
 }
 
 /// Work that CUDA could run concurrently: lazy streams run work only when something waits for it.

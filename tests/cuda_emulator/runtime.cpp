@@ -122,6 +122,22 @@ cudaError_t refuse_while_capturing() {
 #define RT_NOT_WHILE_CAPTURING \
   if (captures > 0 || steps > 0) return refuse_while_capturing()
 
+/// RT_EMULATOR_CAPTURE=begin, step, end or instantiate: captures are refused there, as a driver or a library
+/// may do.
+bool refuses_capture(std::string_view where) {
+  const char* refused = std::getenv("RT_EMULATOR_CAPTURE");
+  return refused != nullptr && refused == where;
+}
+/// RT_EMULATOR_MULTIPROCESSORS, by which kernels choose tiles and splits; 4.
+int multiprocessors() {
+  const char* count = std::getenv("RT_EMULATOR_MULTIPROCESSORS");
+  return count != nullptr ? static_cast<int>(std::strtol(count, nullptr, 10)) : 4;
+}
+/// RT_EMULATOR_BROKEN=I: device I does not answer.
+bool is_broken(int device) {
+  const char* broken = std::getenv("RT_EMULATOR_BROKEN");
+  return broken != nullptr && std::strtol(broken, nullptr, 10) == device;
+}
 bool is_device(int device) {
   return device >= 0 && device < cuda_emulator::options().devices;
 }
@@ -253,6 +269,7 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
   if (real(stream) != &runtime().null_stream && stream->device != current_device)
     return result(cudaErrorInvalidResourceHandle);
   if (!reserve_stacks()) return result(cudaErrorMemoryAllocation);
+  if (real(stream)->capture != nullptr && refuses_capture("step")) return refuse_while_capturing();
   return result(push_work(stream, [body = std::move(body), grid, block, shared_bytes] {
     if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
       runtime().sticky = cudaErrorLaunchFailure;
@@ -338,6 +355,7 @@ static int shared_memory_limit() {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!is_device(device)) return result(cudaErrorInvalidDevice);
+  if (is_broken(device)) return result(cudaErrorECCUncorrectable);
   *properties = {};
   const int architecture = cuda_emulator::options().compute_capability;
   std::strcpy(properties->name, "CUDA emulated on the CPU");
@@ -346,7 +364,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->totalGlobalMem = cuda_emulator::options().memory_bytes;
   properties->major = architecture / 10;
   properties->minor = architecture % 10;
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = multiprocessors();
   properties->warpSize = 32;
   properties->sharedMemPerBlock = 48 << 10;
   properties->sharedMemPerBlockOptin = static_cast<size_t>(shared_memory_limit());
@@ -359,7 +377,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = architecture / 10; break;
     case cudaDevAttrComputeCapabilityMinor: *value = architecture % 10; break;
-    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrMultiProcessorCount: *value = multiprocessors(); break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = shared_memory_limit(); break;
     case cudaDevAttrWarpSize: *value = 32; break;
     default: return result(cudaErrorInvalidValue);
@@ -564,7 +582,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) try {
   RT_LOCKED;
-  if (real(stream) == &runtime().null_stream) return result(cudaErrorStreamCaptureUnsupported);
+  if (real(stream) == &runtime().null_stream || refuses_capture("begin"))
+    return result(cudaErrorStreamCaptureUnsupported);
   if (stream->capture != nullptr) return result(cudaErrorIllegalState);
   stream->capture = new CUgraph_st;
   stream->origin = true;
@@ -580,7 +599,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) try {
   if (stream->capture == nullptr || !stream->origin) return result(cudaErrorIllegalState);
   if (stream->capturer != &captures) return result(cudaErrorStreamCaptureWrongThread);
   CUgraph_st* const captured = stream->capture;
-  bool invalid = false, unjoined = false;
+  bool invalid = refuses_capture("end"), unjoined = false;
   for (CUstream_st* other : runtime().streams) {
     if (other->capture != captured) continue;
     invalid = invalid || other->invalid;
@@ -600,6 +619,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) try {
 RT_OR_OUT_OF_MEMORY
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) try {
   RT_LOCKED;
+  if (refuses_capture("instantiate")) return result(cudaErrorInvalidValue);
   *executable = new CUgraphExec_st{graph->work};
   return cudaSuccess;
 }

@@ -14,6 +14,9 @@
 namespace librt::cuda {
 namespace {
 
+/// DeviceInfo::alignment; what cuBLASLt's heuristics assume of every operand.
+constexpr uintptr_t kOperandAlignment = 256;
+
 cudaError_t run_task(Task& task, cudaStream_t stream) noexcept {
 #if defined(RT_CUDA_EMULATED)
   // Allocating and waiting fail inside a step, also when no graph is captured.
@@ -85,12 +88,21 @@ CudaCommands::~CudaCommands() {
   if (done_ != nullptr) cudaEventDestroy(done_);
 }
 
-std::byte* CudaCommands::address_of(const BufferRef& ref) const noexcept {
+std::byte* CudaCommands::place_of(const BufferRef& ref) const noexcept {
   return ref.present() && ref.slot < slots_.size() ? slots_[ref.slot] + ref.offset : nullptr;
+}
+
+std::byte* CudaCommands::address_of(const BufferRef& ref) const noexcept {
+  std::byte* const address = place_of(ref);
+  if (reinterpret_cast<uintptr_t>(address) % kOperandAlignment != 0) misaligned_ = true;
+  return address;
 }
 
 Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
   if (finished_) return internal_error("a finished command list was recorded into");
+  if (misaligned_)
+    return internal_error("step ", steps_.size(), ": expected operands at multiples of ", kOperandAlignment,
+                          " bytes, for loads of 16 bytes and cuBLASLt");
   try {
     steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
   } catch (...) {
@@ -108,7 +120,7 @@ Status CudaCommands::mark(uint32_t span) noexcept {
 Status CudaCommands::copy(const BufferRef& destination, const BufferRef& source) noexcept {
   if (destination.bytes < source.bytes)
     return internal_error("copy of ", source.bytes, " bytes into ", destination.bytes);
-  std::byte *to = address_of(destination), *from = address_of(source);
+  std::byte *to = place_of(destination), *from = place_of(source);
   if (source.bytes == 0 || to == from) return {};
   auto* task = new (std::nothrow) CopyTask(to, from, source.bytes);
   if (task == nullptr) return Status(Code::OutOfMemory, "recording a copy: no memory");
@@ -187,7 +199,20 @@ Status CudaCommands::capture(StepRange& range) {
   RT_CUDA_TRY(ended, "capturing a graph of ", steps, " steps");
   const cudaError_t made = cudaGraphInstantiate(&range.graph, captured, 0);
   cudaGraphDestroy(captured);
+  if (made != cudaSuccess) range.graph = nullptr;
   return check(made, "instantiating a graph of ", steps, " steps");
+}
+
+Status CudaCommands::capture_or_queue(StepRange& range) {
+  Status status = capture(range);
+  if (status.ok() || status.code() == Code::DeviceLost) return status;
+  RT_TRY(device_.ranks_status());
+  try {
+    nvtxMarkA(text("enqueued at each submit: ", status.message()).c_str());
+  } catch (...) {  // a note without memory
+  }
+  not_captured_ = std::move(status);
+  return {};
 }
 
 Status CudaCommands::submit() noexcept {
@@ -205,7 +230,7 @@ Status CudaCommands::submit() noexcept {
   // A graph's kernels are outside of the ranges in which it was captured.
   if (replay_ && !captured_ && !device_.validation() && !(profile_ && is_watched())) {
     for (StepRange& range : ranges_)
-      if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture(range));
+      if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture_or_queue(range));
     captured_ = true;
   }
   RT_CUDA_TRY(cudaEventRecord(done_, stream), "recording an event");

@@ -44,9 +44,12 @@ class CudaCommands final : public CommandList {
   Status timings(std::span<uint64_t> nanoseconds) noexcept override;
 
   Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
-  /// Null for an absent operand.
+  /// Of an operand of the task to be added, which must be at a multiple of kOperandAlignment: else add()
+  /// fails. Null for an absent one.
   std::byte* address_of(const BufferRef& ref) const noexcept;
   CudaDevice& device() noexcept { return device_; }
+  /// Why some steps are enqueued at each submit although they may be captured; ok if there are none.
+  const Status& not_captured() const noexcept { return not_captured_; }
 
  private:
   struct Step {
@@ -66,6 +69,10 @@ class CudaCommands final : public CommandList {
   Status run_steps(size_t first, size_t last, bool validate, cudaStream_t stream);
   Status mark_time(size_t i, cudaStream_t stream);
   Status capture(StepRange& range);
+  /// capture(), or a range that stays enqueued one by one: its first run was right. Fails if the device is
+  /// lost.
+  Status capture_or_queue(StepRange& range);
+  std::byte* place_of(const BufferRef& ref) const noexcept;
 
   CudaDevice& device_;
   std::vector<std::byte*> slots_;
@@ -75,6 +82,8 @@ class CudaCommands final : public CommandList {
   std::vector<const char*> span_names_;
   std::vector<StepRange> ranges_;
   bool captured_ = false;
+  mutable bool misaligned_ = false;
+  Status not_captured_;
   cudaEvent_t done_ = nullptr;
   std::vector<cudaEvent_t> times_;  ///< profile: before each run of steps of one span, and after the last
   std::vector<uint32_t> timed_spans_;

@@ -110,6 +110,7 @@ bool runs_on(std::string_view architectures, int compute_capability) {
 }
 
 Status usable(const DeviceFacts& device) {
+  if (!device.problem.empty()) return Status(Code::Device, device.problem);
   if (runs_on(RT_CUDA_COMPILED_ARCHITECTURES, device.compute_capability)) return {};
   return unsupported("device '", device.name, "' has compute capability ",
                      capability_text(device.compute_capability), ", this build has code for ",
@@ -190,11 +191,19 @@ Status list_devices(std::vector<DeviceFacts>& devices) {
   }
   RT_TRY(explain(facts));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    cudaDeviceProp properties{};
-    RT_CUDA_TRY(cudaGetDeviceProperties(&properties, ordinal), "querying the properties of CUDA device ",
-                ordinal);
     DeviceFacts device;
     device.ordinal = ordinal;
+    device.driver_version = facts.driver_version;
+    cudaDeviceProp properties{};
+    // A GPU that does not answer is listed with its reason, and does not hide the others.
+    if (const Status status = check(cudaGetDeviceProperties(&properties, ordinal),
+                                    "querying the properties of CUDA device ", ordinal);
+        !status.ok()) {
+      device.name = text("CUDA device ", ordinal);
+      device.problem = status.message();
+      devices.push_back(std::move(device));
+      continue;
+    }
     device.name = properties.name;
     for (const char byte : properties.uuid.bytes) {
       constexpr char kDigits[] = "0123456789abcdef";
@@ -206,7 +215,6 @@ Status list_devices(std::vector<DeviceFacts>& devices) {
     device.multiprocessors = properties.multiProcessorCount;
     device.memory_bytes = properties.totalGlobalMem;
     device.shared_bytes = properties.sharedMemPerBlockOptin;
-    device.driver_version = facts.driver_version;
     devices.push_back(std::move(device));
   }
   return {};

@@ -22,6 +22,7 @@ struct DeviceFacts {
   uint64_t memory_bytes = 0;
   size_t shared_bytes = 0;  ///< most shared memory that a block can request
   int driver_version = 0;   ///< the CUDA version of the driver, 13000 is 13.0
+  std::string problem;      ///< why the driver did not describe it; then all else but the ordinal is unset
 };
 
 /// The runtime's answers to the first queries.

@@ -34,7 +34,7 @@ Status check(cudaError_t error, const Parts&... what) {
   cudaGetLastError();  // errors that are not sticky end here
   if (is_lost(error))
     return Status::make(Code::DeviceLost, what..., ": ", cudaGetErrorString(error),
-                        "; this process cannot use the device any more");
+                        "; this process cannot use the device any more: restart it");
   const Code code = error == cudaErrorMemoryAllocation ? Code::OutOfMemory : Code::Device;
   return Status::make(code, what..., ": ", cudaGetErrorString(error));
 }
