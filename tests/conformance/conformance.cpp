@@ -7,13 +7,21 @@
 // with failing allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it with a
 // reason; a listed case that is not a gap fails.
 //
-//   conformance --backend cpu [--filter REGEX] [--gaps FILE] [--validation] [--specials] [--hostile]
+//   conformance --backend cpu [--filter REGEX] [--every N] [--gaps FILE] [--refused FILE] [--validation]
+//   [--specials]
+//               [--hostile]
+//
+// --every N: the Nth case of the list, the 2Nth and so on. --refused: more gaps, whose reasons are those that
+// the plan gives.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string>
 
 #include "rt/rt.h"
@@ -33,6 +41,8 @@ struct Options {
   std::string backend = "cpu";
   std::string filter;
   std::string gaps;
+  std::string refused;  ///< as gaps, with the reasons of the plan
+  int every = 1;
   bool validation = false;
   bool specials = false;  ///< also NaN, infinities and the like
   bool hostile = false;   ///< also indices and integers outside of what is valid
@@ -364,8 +374,21 @@ Complaint check_allocations(const Compiled& compiled, const Options& options, co
 
 struct Outcome {
   Complaint complaint;
-  std::string gap;  ///< not empty: the reason why the backend left the node to the CPU
+  std::string gap;  ///< not empty: the reasons why the backend left nodes to the CPU
 };
+
+/// The reasons that the plan gives for its fallbacks, one per line.
+std::string fallback_reasons(rt_session* session) {
+  const char* plan = "";
+  rt_status_free(rt_session_plan_text(session, &plan));
+  std::istringstream lines(plan);
+  std::string reasons;
+  constexpr std::string_view kMark = "fallback: ";
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t at = line.find(kMark); at != std::string::npos)
+      append(reasons, reasons.empty() ? "" : "\n", line.substr(at + kMark.size()));
+  return reasons.empty() ? "runs on the cpu, and the plan does not say why" : reasons;
+}
 
 Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   const ops::Tolerance tolerance = c.tolerance.value_or(ops::compiler_page_of(c.op.type)->tolerance);
@@ -380,7 +403,7 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   if (complaint.empty()) complaint = runner.run_and_compare(*want, tolerance);
   if (!complaint.empty()) return {complaint, {}};
   Outcome outcome;
-  if (rt_session_fallback_count(runner.session()) > 0) outcome.gap = "runs on the cpu";
+  if (rt_session_fallback_count(runner.session()) > 0) outcome.gap = fallback_reasons(runner.session());
   const auto first = output_bytes(runner.session(), want->size());
   complaint = runner.run_and_compare(*want, tolerance);
   if (complaint.empty() && output_bytes(runner.session(), want->size()) != first)
@@ -396,27 +419,33 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   return outcome;
 }
 
+struct Gap {
+  std::string reason;
+  bool in_plan = false;  ///< the plan gives this reason
+};
+
 // Lines "backend case reason..."; '#' starts a comment.
-std::map<std::string, std::string> read_gaps(const Options& options) {
-  std::map<std::string, std::string> gaps;
-  std::ifstream file(options.gaps);
+void read_gaps(const std::string& path, bool in_plan, const std::string& backend,
+               std::map<std::string, Gap>& gaps) {
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t first = line.find(' ');
     const size_t second = line.find(' ', first + 1);
-    if (second == std::string::npos || line.substr(0, first) != options.backend) continue;
-    gaps[line.substr(first + 1, second - first - 1)] = line.substr(second + 1);
+    if (second == std::string::npos || line.substr(0, first) != backend) continue;
+    gaps[line.substr(first + 1, second - first - 1)] = {line.substr(second + 1), in_plan};
   }
-  return gaps;
 }
 
 int run_all(const Options& options) {
-  std::map<std::string, std::string> gaps = read_gaps(options);
+  std::map<std::string, Gap> gaps;
+  read_gaps(options.gaps, false, options.backend, gaps);
+  read_gaps(options.refused, true, options.backend, gaps);
   const std::regex filter(options.filter);
   int passed = 0, failed = 0, skipped = 0, index = 0;
   for (const Case& c : all_cases()) {
     ++index;
-    if (!std::regex_search(c.name, filter)) continue;
+    if (index % options.every != 0 || !std::regex_search(c.name, filter)) continue;
     // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
     const Outcome outcome =
         run_case(c, options, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
@@ -426,23 +455,28 @@ int run_all(const Options& options) {
       std::printf("FAILED %s: %s\n", c.name.c_str(), outcome.complaint.c_str());
     } else if (!outcome.gap.empty() && listed == gaps.end()) {
       ++failed;
-      std::printf("FAILED %s: %s, which gaps.txt does not list\n", c.name.c_str(), outcome.gap.c_str());
+      std::printf("FAILED %s: a gap that is not listed: %s\n", c.name.c_str(), outcome.gap.c_str());
+    } else if (!outcome.gap.empty() && listed->second.in_plan &&
+               outcome.gap.find(listed->second.reason) == std::string::npos) {
+      ++failed;
+      std::printf("FAILED %s: listed as a gap because '%s', but the plan says: %s\n", c.name.c_str(),
+                  listed->second.reason.c_str(), outcome.gap.c_str());
     } else if (!outcome.gap.empty()) {
       ++skipped;
-      std::printf("gap %s: %s\n", c.name.c_str(), listed->second.c_str());
+      std::printf("gap %s: %s\n", c.name.c_str(), listed->second.reason.c_str());
     } else if (listed != gaps.end()) {
       ++failed;
-      std::printf("FAILED %s: gaps.txt lists it, but it is no gap any more; take it off\n", c.name.c_str());
+      std::printf("FAILED %s: listed as a gap, but it is none any more; take it off\n", c.name.c_str());
     } else {
       ++passed;
     }
     std::fflush(stdout);
     if (listed != gaps.end()) gaps.erase(listed);
   }
-  if (options.filter.empty())
-    for (const auto& [name, reason] : gaps) {
+  if (options.filter.empty() && options.every == 1)
+    for (const auto& [name, gap] : gaps) {
       ++failed;
-      std::printf("FAILED gaps.txt lists the unknown case %s\n", name.c_str());
+      std::printf("FAILED the unknown case %s is listed as a gap\n", name.c_str());
     }
   std::printf("%s: %d passed, %d failed, %d skipped\n", options.backend.c_str(), passed, failed, skipped);
   return failed == 0 && passed > 0 ? 0 : 1;
@@ -463,15 +497,19 @@ int main(int argc, char** argv) {
       *flag = true;
       continue;
     }
-    std::string* value = argument == "--backend"  ? &options.backend
-                         : argument == "--filter" ? &options.filter
-                         : argument == "--gaps"   ? &options.gaps
-                                                  : nullptr;
+    std::string every;
+    std::string* value = argument == "--backend"   ? &options.backend
+                         : argument == "--filter"  ? &options.filter
+                         : argument == "--every"   ? &every
+                         : argument == "--gaps"    ? &options.gaps
+                         : argument == "--refused" ? &options.refused
+                                                   : nullptr;
     if (value == nullptr || i + 1 == argc) {
       std::fprintf(stderr, "conformance: unknown argument %s\n", argument.c_str());
       return 2;
     }
     *value = argv[++i];
+    if (argument == "--every") options.every = std::max(1, std::atoi(every.c_str()));
   }
   return librt::test::run_all(options);
 }

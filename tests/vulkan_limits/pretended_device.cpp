@@ -3,7 +3,8 @@
 //
 //   small                limits near the required minimum (Vulkan 1.3, "Required Limits"), bindings of 1 MiB,
 //                        and packed dot products reported as fast, so that they are used
-//   discrete             another device type, and memory that the host maps is not the device's own
+//   integrated           another device type
+//   discrete             the same, and memory that the host maps is not the device's own
 //   no_FEATURE           storage8, storage16, float16, int8, int16, int64, subgroups, dot
 //   LIMIT=NUMBER         buffers, shared, push, invocations, range
 //
@@ -22,7 +23,7 @@ namespace {
 constexpr uint32_t kDeviceMemory = 0, kHostMemory = 1;  ///< memory types of a discrete device
 
 struct Pretended {
-  bool small = false, discrete = false;
+  bool small = false, integrated = false, discrete = false;
   bool no_storage8 = false, no_storage16 = false, no_float16 = false, no_int8 = false, no_int16 = false,
        no_int64 = false, no_subgroups = false, no_dot = false;
   uint32_t buffers = 0, shared = 0, push = 0, invocations = 0, range = 0;  ///< 0: unchanged
@@ -45,9 +46,11 @@ struct Pretended {
     const struct {
       std::string_view name;
       bool& flag;
-    } flags[] = {{"small", small},       {"discrete", discrete},         {"no_storage8", no_storage8},
-                 {"no_int8", no_int8},   {"no_storage16", no_storage16}, {"no_float16", no_float16},
-                 {"no_int16", no_int16}, {"no_int64", no_int64},         {"no_subgroups", no_subgroups},
+    } flags[] = {{"small", small},           {"integrated", integrated},
+                 {"discrete", discrete},     {"no_storage8", no_storage8},
+                 {"no_int8", no_int8},       {"no_storage16", no_storage16},
+                 {"no_float16", no_float16}, {"no_int16", no_int16},
+                 {"no_int64", no_int64},     {"no_subgroups", no_subgroups},
                  {"no_dot", no_dot}};
     for (const auto& known : flags)
       if (known.name == word) return known.flag = true;
@@ -80,6 +83,7 @@ void lower(uint32_t& limit, uint32_t to) {
 void change(VkPhysicalDeviceProperties& properties) {
   const Pretended& form = pretended();
   VkPhysicalDeviceLimits& limits = properties.limits;
+  if (form.integrated) properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   if (form.discrete) properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   if (form.small) {
     limits.maxTexelBufferElements = 65536;
