@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "rt/rt.hpp"
+#include "runtime/session/session.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -225,6 +226,55 @@ TEST_F(SharedWeights, MayBePackedByASessionThatTheProgressOfAnotherOpens) {
   EXPECT_EQ(nested.sessions, 1);
   rt::Session other = open(*model_);
   EXPECT_EQ(run(other), first);
+}
+
+/// Convolutions of a [1,5,5,512] by a weight [512,3,3,512], and of b [1,3,3,4608] by a weight [512,1,1,4608]
+/// of the same bytes, or of a copy of them.
+std::vector<Floats> both_convolutions(bool copied) {
+  auto model = std::make_shared<ModelGraph>();
+  Graph graph;
+  graph.name = "infer";
+  Builder build(graph, &model->states);
+  const auto input = [&](const char* name, const Shape& shape) {
+    std::vector<Dim> dims;
+    for (const int64_t extent : shape) dims.push_back({.extent = extent});
+    return build.input(name, DType::F32, dims);
+  };
+  const auto conv = [&](ValueId x, ValueId weight) {
+    op::ConvAttributes attributes;
+    attributes.strides = attributes.dilations = {1, 1};
+    attributes.pads = {0, 0, 0, 0};
+    attributes.groups = 1;
+    return build.emit(std::move(attributes), {x, weight});
+  };
+  const Shape a{1, 5, 5, 512}, b{1, 3, 3, 4608}, as_3x3{512, 3, 3, 512}, as_1x1{512, 1, 1, 4608};
+  const Floats values = numbers(static_cast<size_t>(as_3x3.elements()), 5);
+  const Blob bytes = Blob::copy_of(values.data(), values.size() * sizeof(float));
+  const Blob others = copied ? Blob::copy_of(values.data(), values.size() * sizeof(float)) : bytes;
+  build.output(conv(input("a", a), build.constant({DType::F32, as_3x3}, bytes)));
+  build.output(conv(input("b", b), build.constant({DType::F32, as_1x1}, others)));
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  model->entries.push_back({"infer", std::move(graph)});
+  auto session = Session::create(model, {.backend = "cpu"});
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  std::vector<Floats> outputs;
+  if (!session.ok()) return outputs;
+  for (size_t i = 0; i < 2; ++i) {
+    const Shape& shape = i == 0 ? a : b;
+    const Floats x = numbers(static_cast<size_t>(shape.elements()), 7);
+    EXPECT_TRUE((*session)->set_input(i, {x.data(), {DType::F32, shape}}, x.size() * sizeof(float)).ok());
+  }
+  const Status status = (*session)->run();
+  EXPECT_TRUE(status.ok()) << status.message();
+  for (size_t i = 0; i < 2 && status.ok(); ++i) {
+    const auto y = (*session)->output(i);
+    outputs.emplace_back(y->as<float>(), y->as<float>() + y->info.elements());
+  }
+  return outputs;
+}
+
+TEST(PackedWeights, AreNotThoseOfTheSameBytesInAnotherShape) {
+  EXPECT_EQ(both_convolutions(false), both_convolutions(true));
 }
 
 #if defined(__linux__)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/hash.h"
 #include "runtime/session/run/clock.h"
 #include "runtime/session/run/slot_table.h"
 
@@ -24,8 +25,11 @@ void Plan::book(PlanContext& context) {
       const PlanValue& value = program_->values[root_of(*program_, step.inputs[i])];
       if (value.source != ValueSource::Constant) continue;
       pack.key.constants.push_back(value.origin != nullptr ? value.origin : value.host);
+      // The same bytes may be constants of several types and shapes: converted, reshaped.
+      const std::span<const int64_t> dims = value.info.shape.dims();
       if (pack.key.packed_key != 0)
-        pack.key.packed_key = 31 * pack.key.packed_key + static_cast<uint64_t>(value.info.dtype);
+        pack.key.packed_key = hash_bytes(dims.data(), dims.size_bytes(),
+                                         pack.key.packed_key + static_cast<uint64_t>(value.info.dtype));
       pack.shared = pack.shared && value.origin != nullptr;
       if (is_within(context.mapped, value.host)) pack.mapped.push_back({value.host, value.bytes});
       stable = stable && value.stable;
