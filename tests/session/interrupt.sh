@@ -23,6 +23,10 @@ expect() {
 expect 2 'iterations together' timeout 300 "$bin/rtrun" long.rt --random-input --backend cpu
 expect 2 'time limit of 20 ms' timeout 300 "$bin/rtrun" long.rt --random-input --backend cpu --time-limit 0.02
 expect 2 'a number above 0' "$bin/rtrun" long.rt --random-input --time-limit 0
+expect 2 'a number above 0' "$bin/rtrun" long.rt --random-input --memory 0
+"$bin/rtconvert" zoo:lenet5 -o lenet5.rt 2>/dev/null || fail "lenet5 is not written"
+"$bin/rtrun" lenet5.rt --random-input --backend cpu --memory 64MiB >out.txt 2>error.txt || fail "a session in 64 MiB: $(cat error.txt)"
+expect 3 'memory limit' "$bin/rtrun" lenet5.rt --random-input --backend cpu --memory 16KiB
 
 # The first SIGINT cancels the run; the program says so and ends by itself. Runs within the default limit of a million iterations, which
 # a fast machine completes before the signal, again and again. --foreground: without it, timeout sends the signal twice, and a second

@@ -38,6 +38,8 @@ refuses 3 "there is no such device" rtbench "$model" --backend cpu:7
 refuses 3 "was not found" env RT_MODULE_PATH="$scratch" "$bin/rtrun" "$model" --random-input --backend cpu
 
 echo "--- numbers and names"
+# Names that would move a terminal's cursor, in ASCII and as C1 controls in UTF-8.
+refuses 2 "no?[31m?é.rt" rtrun $'no\e[31m\xc2\x9bé.rt'
 refuses 2 "--batch: expected a number above 0, found 0" rtbench "$model" --batch 0
 refuses 2 "--lr: expected a number of at least 0, found -1" rttrain trained.rt "${data[@]}" --lr -1
 refuses 2 "--lr: expected a number of at least 0, found nan" rttrain trained.rt "${data[@]}" --lr nan

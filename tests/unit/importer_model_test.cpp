@@ -238,6 +238,21 @@ TEST(Importer, SymbolsBecomeWhatANodeDemands) {
   EXPECT_TRUE(contains(model.report.warnings[1], "'y_1' is 4: node 'MatMul_1'")) << model.report.warnings[1];
 }
 
+TEST(Importer, AnOpsetThatIsNotKnownYetIsAWarning) {
+  for (const int64_t opset : {26, 27}) {
+    Model model;
+    model.proto.mutable_opset_import(0)->set_version(opset);
+    model.input("x", {2});
+    model.node("Relu", {"x"}, {"y"});
+    model.output("y");
+    const auto result = model.convert();
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    ASSERT_EQ(model.report.warnings.size(), opset > 26 ? 1u : 0u);
+    for (const std::string& warning : model.report.warnings)
+      EXPECT_TRUE(contains(warning, "opset 27, the newest known one is 26")) << warning;
+  }
+}
+
 TEST(Importer, WhatMayBroadcastStaysOpen) {
   Model model;
   model.input("x", {-1, 5});

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tools/cli/terminal.h"
+
 namespace librt::tools {
 
 enum ExitCode : int {
@@ -36,7 +38,7 @@ int exit_code_of(Code code) noexcept {
 /// Prints "program: message" to stderr; returns the exit code.
 template <class Status>
 int report_failure(const char* program, const Status& status) {
-  std::fprintf(stderr, "%s: %s\n", program, status.message().c_str());
+  std::fprintf(stderr, "%s: %s\n", program, printable(status.message(), Lines::Several).c_str());
   return exit_code_of(status.code());
 }
 

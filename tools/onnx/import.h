@@ -93,6 +93,8 @@ Result<ModelGraph> import_onnx(const std::string& path, const ImportOptions& opt
 Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const ImportOptions& options,
                                      ImportReport& report);
 
+/// The newest opset of ONNX whose operators were compared with their specification (ONNX 1.21).
+inline constexpr int kNewestKnownOpset = 26;
 /// The last_opset of an operator that is supported in all later versions.
 inline constexpr int kNewestOpset = 1 << 30;
 

@@ -110,6 +110,11 @@ Status Importer::read_header(const rt_onnx::ModelProto& model) {
   // Before IR version 3 models did not name an opset; version 1 was meant.
   if (model.opset_import().empty() && model.ir_version() < 3) opsets_[""] = 1;
   report_.opset = opsets_.contains("") ? opsets_[""] : 0;
+  if (report_.opset > kNewestKnownOpset)
+    report_.warnings.push_back(
+        text("the model is of opset ", report_.opset, ", the newest known one is ", kNewestKnownOpset,
+             ": operators are taken as in that one, which may be wrong; export with an "
+             "earlier opset, or compare results with those of another runtime"));
   for (const auto& function : model.functions()) {
     const std::string key =
         normal_domain(function.domain()) + "\n" + function.name() + "\n" + function.overload();

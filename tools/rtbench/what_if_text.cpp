@@ -1,22 +1,14 @@
 // Predictions as tables, sentences and JSON.
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/rtbench/what_if.h"
+#include "tools/rtbench/words.h"
 
 namespace librt::bench {
 namespace {
 
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof(text), pattern, arguments);
-  va_end(arguments);
-  return text;
-}
+using words::format;
 
 std::string table(const PredictedDevice& device) {
   std::string out = format("%8s %12s %25s %14s %9s %9s %9s %10s %12s\n", "batch", "ms", "range, ms",

@@ -9,6 +9,7 @@
 #include "rt/compiler.hpp"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/program.h"
+#include "tools/cli/terminal.h"
 #include "tools/convert/options.h"
 
 namespace librt::convert {
@@ -73,7 +74,9 @@ rt::Compilation compile(const Parsed& parsed) {
   return rt::Compilation::of_file(options.input, wanted);
 }
 
-void print(std::string_view text) {
+/// A report, which names what is in the model.
+void print(std::string_view report) {
+  const std::string text = tools::printable(report, tools::Lines::Several);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -83,11 +86,11 @@ int convert(const Parsed& parsed) {
   if (options.verbose) std::fputs(std::string(made.passes()).c_str(), stderr);
   print(made.graph());
   if (options.json && !made.json().empty()) {
-    print(made.json());
-    print("\n");
+    const std::string json = std::string(made.json()) + "\n";
+    std::fwrite(json.data(), 1, json.size(), stdout);
   } else if (!options.json) {
     for (const std::string& warning : made.ok() ? made.warnings() : std::vector<std::string>())
-      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+      std::fprintf(stderr, "warning: %s\n", tools::printable(warning, tools::Lines::Several).c_str());
     print(made.text());
   }
   if (!made.ok()) return tools::report_failure("rtconvert", made.status());

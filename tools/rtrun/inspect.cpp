@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tools/cli/terminal.h"
+
 namespace rt::run {
 namespace {
 
@@ -69,14 +71,19 @@ std::string line_of(const Json& tensor) {
     dims += (dims.empty() ? "" : ",") + (dim.is_null()     ? "?"
                                          : dim.is_string() ? dim.get<std::string>()
                                                            : dim.dump());
-  return tensor["name"].get<std::string>() + " " + tensor["dtype"].get<std::string>() + "[" + dims + "]";
+  return librt::tools::printable(tensor["name"].get<std::string>() + " " +
+                                 tensor["dtype"].get<std::string>() + "[" + dims + "]");
+}
+
+std::string shown(const Json& text) {
+  return librt::tools::printable(text.get<std::string>());
 }
 
 void print(const Json& json) {
-  std::printf("file        %s, %s bytes, written by %s\n", json["file"].get<std::string>().c_str(),
-              json.value("bytes", Json()).dump().c_str(), json["producer"].get<std::string>().c_str());
+  std::printf("file        %s, %s bytes, written by %s\n", shown(json["file"]).c_str(),
+              json.value("bytes", Json()).dump().c_str(), shown(json["producer"]).c_str());
   for (const Json& entry : json["entries"]) {
-    std::printf("entry       %s\n", entry["name"].get<std::string>().c_str());
+    std::printf("entry       %s\n", shown(entry["name"]).c_str());
     for (const Json& input : entry["inputs"]) std::printf("  input     %s\n", line_of(input).c_str());
     for (const Json& output : entry["outputs"]) std::printf("  output    %s\n", line_of(output).c_str());
   }
@@ -85,7 +92,7 @@ void print(const Json& json) {
   for (const Json& state : json["states"])
     std::printf("  %-9s %s\n", state["kind"].get<std::string>().c_str(), line_of(state).c_str());
   for (const auto& [key, value] : json["metadata"].items())
-    std::printf("metadata    %s = %s\n", key.c_str(), value.get<std::string>().c_str());
+    std::printf("metadata    %s = %s\n", librt::tools::printable(key).c_str(), shown(value).c_str());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/program.h"
+#include "tools/cli/terminal.h"
 #include "tools/rtrun/inspect.h"
 #include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/options.h"
@@ -60,7 +61,7 @@ int print_plan(rt::Session& session, bool whole) {
   const auto plan = session.plan_text();
   if (!plan) return librt::tools::report_failure("rtrun", plan.status());
   if (whole)
-    std::fputs(plan->c_str(), stderr);
+    std::fputs(librt::tools::printable(*plan, librt::tools::Lines::Several).c_str(), stderr);
   else
     librt::tools::report_unused("rtrun", *plan);
   return librt::tools::kFine;

@@ -46,6 +46,11 @@ void declare_session(CommandLine& app, Options& options, Texts& texts) {
                  "Take only the parameters from an adapter of rtconvert --save-adapter, also "
                  "FILE.safetensors, or from a "
                  "checkpoint");
+  app.add_option("--memory", options.session.memory_limit,
+                 "Bytes that the session may take, for example 256MiB; more is an error. Default: what the "
+                 "machine has")
+      ->check(librt::tools::byte_size())
+      ->check(librt::tools::positive());
   app.add_option("--time-limit", texts.time_limit,
                  "Seconds that a run may take, planning included; more is an error. Checked between nodes, "
                  "not within one, nor while a GPU computes")

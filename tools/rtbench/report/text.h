@@ -1,13 +1,12 @@
 // Text for people: what words.h has, and text from files.
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "tools/cli/terminal.h"
 #include "tools/rtbench/words.h"
 
 namespace librt::bench {
 
+using tools::printable;
 using words::bytes_text;
 using words::columns;
 using words::format;
@@ -15,6 +14,4 @@ using words::mode_text;
 using words::number_text;
 using words::time_text;
 
-/// Text from a file for a terminal: control characters, which could move the cursor, become '?'.
-std::string printable(std::string_view text);
 }  // namespace librt::bench
