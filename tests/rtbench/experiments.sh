@@ -120,7 +120,7 @@ has '^experiment matmul, .*, interrupted' stopped.txt
 has '^cpu:0 +1024 ' stopped.txt
 has '^  size [0-9]+: interrupted' stopped.txt
 code=0
-timeout --foreground --preserve-status -s INT 3 "$bin/rtbench" study perceptron --backend cpu --budget 100s >stopped.txt 2>/dev/null || code=$?
+timeout --foreground --preserve-status -s INT 1 "$bin/rtbench" study perceptron --backend cpu --budget 100s >stopped.txt 2>/dev/null || code=$?
 [[ $code == 130 ]] || fail "Ctrl-C while it trains: exit code $code: $(cat stopped.txt)"
 has '^experiment perceptron, .*, interrupted' stopped.txt
 echo "the experiments keep their promises"
