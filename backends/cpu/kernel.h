@@ -85,6 +85,18 @@ struct Layouts {
   uint32_t outputs = 0;
 };
 
+/// Kernel::record() of a kernel that is one function, body(const Call&).
+template <class Body>
+Status record_body(CommandList& commands, std::shared_ptr<const Body> body,
+                   const Bindings& bindings) noexcept {
+  try {
+    return static_cast<Commands&>(commands).add(
+        std::make_unique<FunctionTask<Body>>(std::move(body), bindings));
+  } catch (...) {
+    return caught_exception("recording a kernel");
+  }
+}
+
 template <class Body>
 class FunctionKernel final : public Kernel {
  public:
@@ -97,11 +109,7 @@ class FunctionKernel final : public Kernel {
   LayoutId input_layout(size_t i) const noexcept override { return bit(layouts_.inputs, i); }
   LayoutId output_layout(size_t i) const noexcept override { return bit(layouts_.outputs, i); }
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
-    try {
-      return static_cast<Commands&>(commands).add(std::make_unique<FunctionTask<Body>>(body_, bindings));
-    } catch (...) {
-      return caught_exception("recording a kernel");
-    }
+    return record_body(commands, body_, bindings);
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/support/numbers.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
@@ -15,18 +16,10 @@ namespace {
 
 using compiler::Builder;
 using Floats = std::vector<float>;
+using test::numbers;
 
 constexpr int64_t kBatch = 8;
 constexpr uint64_t kSmallCache = 128 << 10, kLargeCache = uint64_t{1} << 40;
-
-Floats numbers(size_t count, uint32_t seed) {
-  Floats values(count);
-  for (float& value : values) {
-    seed = seed * 1664525 + 1013904223;
-    value = static_cast<float>(seed >> 8) / static_cast<float>(1 << 24) - 0.5f;
-  }
-  return values;
-}
 
 /// A graph of x f32[batch, shape..].
 struct Net {

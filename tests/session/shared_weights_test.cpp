@@ -20,6 +20,7 @@
 
 #include "rt/rt.hpp"
 #include "runtime/session/session.h"
+#include "tests/support/numbers.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -28,17 +29,9 @@ namespace {
 
 using compiler::Builder;
 using Floats = std::vector<float>;
+using test::numbers;
 
 constexpr int64_t kImage = 16, kChannels = 64;
-
-Floats numbers(size_t count, uint32_t seed) {
-  Floats values(count);
-  for (float& value : values) {
-    seed = seed * 1664525 + 1013904223;
-    value = static_cast<float>(seed >> 8) / static_cast<float>(1 << 24) - 0.5f;
-  }
-  return values;
-}
 
 /// y = conv(conv(x)), f32[batch,16,16,64]: two weights that kernels want in a layout of their own.
 std::vector<std::byte> model_file() {

@@ -25,11 +25,7 @@ class PackingKernel final : public Kernel {
     return {};
   }
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
-    try {
-      return static_cast<Commands&>(commands).add(std::make_unique<FunctionTask<Body>>(body_, bindings));
-    } catch (...) {
-      return caught_exception("recording a kernel");
-    }
+    return record_body(commands, body_, bindings);
   }
 
  private:
