@@ -164,6 +164,7 @@ ValueId visible_keys(Emitter& e, const op::AttentionAttributes& attributes, std:
 
 /// q [B, H, S, D] times the scale.
 ValueId scaled(Emitter& e, const op::AttentionAttributes& attributes, ValueId q) {
+  if (!e.status().ok()) return q;
   if (attributes.scale != 0) return e.mul(q, e.scalar_like(static_cast<double>(attributes.scale), q));
   const int last[] = {3};
   if (const Dim& width = e.value(q).dims[3]; width.is_known())

@@ -16,12 +16,17 @@ Status expect_codebook(const NodeView& node, size_t i) {
   return invalid_argument("expected a codebook of 2 to 256 values, found ", levels);
 }
 
+Status check_block_size(int64_t block_size) {
+  if (block_size >= 1 && block_size <= kMostBlockSize) return {};
+  return invalid_argument("expected a block_size from 1 to ", kMostBlockSize, ", found ", block_size);
+}
+
 namespace {
 
 constexpr const char* kNoGradient = "quantized values are integers";
 
 Status check_blocks(const NodeView& node, size_t codebook, int64_t block_size) {
-  if (block_size < 1) return invalid_argument("expected a block_size of at least 1, found ", block_size);
+  RT_TRY(check_block_size(block_size));
   return expect_codebook(node, codebook);
 }
 

@@ -17,6 +17,9 @@ Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype);
 Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale);
 /// Input i is the codebook of block-quantized values: f32 [2..256].
 Status expect_codebook(const NodeView& node, size_t i);
+/// Elements per scale: sums with a number of elements stay far from the end of int64.
+inline constexpr int64_t kMostBlockSize = int64_t{1} << 30;
+Status check_block_size(int64_t block_size);
 /// The rate is in [0, 1).
 Status expect_decay_rate(Label what, float rate);
 

@@ -18,7 +18,7 @@ std::vector<T> operands_of_step(std::span<const T> all) {
 Status infer_blockwise_step(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::BlockwiseStepAttributes>();
   const int64_t block = attributes.block_size;
-  if (block < 1) return invalid_argument("expected a block_size of at least 1, found ", block);
+  RT_TRY(check_block_size(block));
   Node step;
   step.op = step_of(attributes);
   // The step's own shape rule is given f32 states.

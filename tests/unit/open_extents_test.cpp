@@ -89,6 +89,31 @@ TEST(OpenExtents, RefusedNodesMayHaveAnyAttributes) {
   EXPECT_FALSE(net.build.status().ok());
 }
 
+/// Operands of refused nodes may have any type, and the extents that are tried do not stretch a known value.
+TEST(OpenExtents, RefusedOperandsAreNotReadAsSomethingElse) {
+  for (const DType dtype : {DType::U8, DType::F16, DType::I64}) {
+    Net net;
+    const ValueId x = net.input({"n", "h", "w", "4"});
+    net.build.emit(op::ResizeAttributes{}, {x, kNoValue, net.zeros({dtype, {2}})});
+    EXPECT_FALSE(net.build.status().ok()) << name_of(dtype);
+  }
+  Net net;
+  const ValueId x = net.input({"n", "m"});
+  const ValueId shape = net.build.emit(op::ExpandAttributes{}, {net.ints({3}), net.extent(x, 0)});
+  net.build.emit(op::ScatterAddAttributes{}, {shape, net.ints({0, 1}), net.input({"k", "5"})});
+  EXPECT_FALSE(net.build.status().ok());
+}
+
+TEST(OpenExtents, BlocksHaveALimit) {
+  op::BlockQuantizeAttributes blocks;
+  blocks.block_size = kEnd;
+  Net net;
+  const ValueId operands[] = {net.input({"n"}), net.zeros({DType::F32, {256}})};
+  net.build.emit_many(make_op(blocks), operands, 2);
+  EXPECT_NE(net.build.status().message().find("expected a block_size from 1 to"), std::string::npos)
+      << net.build.status().message();
+}
+
 /// Also where a Reshape to an unknown shape would be accepted.
 TEST(OpenExtents, RequiredOperandsMustBePresent) {
   Net net;

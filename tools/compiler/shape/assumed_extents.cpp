@@ -25,14 +25,18 @@ bool AssumedExtents::is_open(const Extent& extent) const {
   return std::find(open_.begin(), open_.end(), extent) != open_.end();
 }
 
-/// Infers with each extent `first` replaced by `second`.
+/// Infers with each extent `first` replaced by `second`. The value of an input whose shape changes is
+/// unknown.
 bool AssumedExtents::infer(const Changes& changes, std::vector<Probes>& results) const {
   std::vector<Probes> inputs = given_;
   for (Probes& input : inputs)
     for (int axis = 0; axis < input[0].info.shape.rank(); ++axis)
       for (const auto& [from, to] : changes) {
         if (at(input, axis) != from) continue;
-        for (size_t probe = 0; probe < kProbes; ++probe) input[probe].info.shape[axis] = to[probe];
+        for (size_t probe = 0; probe < kProbes; ++probe) {
+          input[probe].info.shape[axis] = to[probe];
+          input[probe].value = {};
+        }
         break;
       }
   return infer_(inputs, results);

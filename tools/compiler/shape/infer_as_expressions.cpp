@@ -107,6 +107,7 @@ Known ShapeInference::known_source(ValueId id) {
   const Value& value = graph_.values[id];
   if (value.role != Role::Constant) return known;
   known.bytes = value.data.data != nullptr ? value.data.data : reinterpret_cast<const std::byte*>("");
+  known.dtype = value.dtype;
   take_elements(known, value.info());
   return known;
 }
@@ -240,6 +241,7 @@ void ShapeInference::conclude_values(const Node& node, const std::vector<Probes>
     const Blob& value = outputs[i][0].value;
     if (!constant || value.data == nullptr || !results[i].is_static()) continue;
     results[i].bytes = value.data;
+    results[i].dtype = infos[i].dtype;
     take_elements(results[i], infos[i]);
   }
   if (constant || !is_static) return;
@@ -252,7 +254,9 @@ void ShapeInference::conclude_values(const Node& node, const std::vector<Probes>
     if (!results[i].has_elements || outputs[i][0].value.data == nullptr) continue;
     const bool numbers = std::all_of(results[i].elements.begin(), results[i].elements.end(),
                                      [](Extent e) { return e.is_constant(); });
-    if (numbers) results[i].bytes = outputs[i][0].value.data;
+    if (!numbers) continue;
+    results[i].bytes = outputs[i][0].value.data;
+    results[i].dtype = infos[i].dtype;
   }
 }
 

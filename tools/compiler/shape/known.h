@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/core/dtype.h"
 #include "tools/compiler/shape/extent_table.h"
 
 namespace librt::compiler {
@@ -20,6 +21,7 @@ struct Known {
   bool has_elements = false;
   /// The value's bytes if they do not depend on the inputs; they live as long as the builder's value.
   const std::byte* bytes = nullptr;
+  DType dtype = DType::F32;  ///< of bytes
 
   bool is_static() const noexcept {
     for (const Extent& extent : dims)

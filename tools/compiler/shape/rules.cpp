@@ -202,7 +202,8 @@ void RuleWriter::resize() {
     const std::vector<Extent> sizes = entries(1);
     for (size_t i = 0; i < count; ++i) shape[i + 1] = i < sizes.size() ? sizes[i] : Extent::unknown();
   } else {
-    const bool known = has(2) && inputs_[2]->bytes != nullptr && inputs_[2]->dims.size() == 1 &&
+    const bool known = has(2) && inputs_[2]->bytes != nullptr && inputs_[2]->dtype == DType::F32 &&
+                       inputs_[2]->dims.size() == 1 &&
                        inputs_[2]->dims[0].is_constant(static_cast<int64_t>(count));
     for (size_t i = 0; i < count; ++i) {
       float scale = 0;
