@@ -1,4 +1,4 @@
-// Which integer GEMMs use cuBLASLt on the emulated device. The conformance harness checks their values.
+// Which GEMMs use cuBLASLt on the emulated device. The conformance harness checks their values.
 #include "backends/cuda/libraries/cublaslt.h"
 
 #include <gtest/gtest.h>
@@ -48,6 +48,26 @@ class EmulatedCublasLt : public testing::Test {
   }
   DevicePtr device_;
 };
+
+/// Activations that the library has are part of its kernel; the others are a pass over the result.
+TEST_F(EmulatedCublasLt, Activations) {
+  for (const auto activation : {op::Activation::Relu, op::Activation::Gelu, op::Activation::Silu,
+                                op::Activation::Tanh, op::Activation::Sigmoid}) {
+    Node node;
+    op::MatMulAttributes attributes;
+    attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+    attributes.epilogue->activation = activation;
+    node.op.Set(std::move(attributes));
+    const Operand operands[] = {{.present = true, .info = {.dtype = DType::F16, .shape = {128, 64}}},
+                                {.present = true, .info = {.dtype = DType::F16, .shape = {64, 256}}}};
+    const TensorInfo result[] = {{.dtype = DType::F16, .shape = {128, 256}}};
+    const NodeView view{.node = node, .inputs = operands, .outputs = result};
+    const auto rows = device_->kernels().candidates(*device_, view);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    EXPECT_STREQ((*rows)[0]->name, "matmul.cublaslt") << static_cast<int>(activation);
+    EXPECT_TRUE((*rows)[0]->create(*device_, view, {}).ok());
+  }
+}
 
 TEST_F(EmulatedCublasLt, IntegerGemm) {
   EXPECT_EQ(answer(68, 20, DType::I8, true), "");

@@ -244,12 +244,9 @@ Status takes(const MatMulArguments& a, bool has_bias, bool has_residual) {
   if (has_bias && (p.epilogue.bias_row != 0 || p.epilogue.bias_column != 1 ||
                    (p.batch.rank == 1 && p.batch.stride[GemmBatch::Bias][0] != 0)))
     return unsupported("cuBLASLt: the bias must be one row for all matrices");
-  switch (p.epilogue.activation.function) {
-    case Function::Identity:
-    case Function::Relu:
-    case Function::GeluTanh: return {};
-    default: return unsupported("cuBLASLt: no such activation");
-  }
+  if (!CublasLt::has_activation(p.epilogue.activation.function))
+    return unsupported("cuBLASLt: no such activation");
+  return {};
 }
 
 class Opened final : public CublasLt {
@@ -270,6 +267,10 @@ class Opened final : public CublasLt {
 
 }  // namespace
 
+bool CublasLt::has_activation(Function function) noexcept {
+  return function == Function::Identity || function == Function::Relu || function == Function::GeluTanh;
+}
+
 Result<std::shared_ptr<CublasLt>> CublasLt::open() {
   auto library = std::make_shared<Library>();
   RT_ASSIGN(library->loaded, load());
@@ -288,6 +289,9 @@ Result<std::string> CublasLt::installed_version() {
 
 namespace librt::cuda {
 
+bool CublasLt::has_activation(Function) noexcept {
+  return false;
+}
 Result<std::shared_ptr<CublasLt>> CublasLt::open() {
   return unsupported("this build has no cuBLASLt: its header was not found");
 }

@@ -31,8 +31,11 @@ class CublasLt {
   /// Version, "13.1.0", or why there is none; without a handle, unloaded again.
   static Result<std::string> installed_version();
 
+  /// Whether the library applies the activation within the GEMM's kernel.
+  static bool has_activation(Function function) noexcept;
+
   /// Unsupported, with the reason, for what the library does not compute: other types than f32, f16, bf16 and
-  /// i8, batches with more than one stride, biases that differ from row to row, most activations. i8 matmuls
+  /// i8, batches with more than one stride, biases that differ from row to row, other activations. i8 matmuls
   /// have i32 results and no epilogue, their B is transposed, and n and k are multiples of 4. tf32: f32
   /// matmuls may round their operands.
   virtual Result<std::shared_ptr<const CublasLtMatmul>> plan(const MatMulArguments& arguments, bool tf32,

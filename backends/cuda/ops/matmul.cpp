@@ -2,7 +2,11 @@
 // GEMV kernel for a row times a matrix. Long, thin GEMMs are split along k.
 #include "kernels/matmul.h"
 
+#include <utility>
+
 #include "backends/cuda/support/gemm_plan.h"
+#include "kernels/unary.h"
+#include "runtime/geometry/function.h"
 #include "runtime/geometry/matmul.h"
 
 namespace librt::cuda {
@@ -130,6 +134,20 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
 
 using LibraryMatmul = std::shared_ptr<const CublasLtMatmul>;
 
+/// Arguments without the activation, if the library does not compute it: a pass over the result in place then
+/// costs less than another GEMM loses. 16-bit results are rounded before it, as in the graph as written.
+struct LibraryArguments {
+  MatMulArguments gemm;
+  FunctionCall pass;  ///< over the result, after the GEMM; Identity: none
+};
+LibraryArguments library_arguments(const NodeView& node, const MatMulGeometry& g) {
+  LibraryArguments arguments{.gemm = arguments_of(node, g), .pass = {}};
+  FunctionCall& activation = arguments.gemm.gemm.epilogue.activation;
+  if (CublasLt::has_activation(activation.function)) return arguments;
+  arguments.pass = with_open_bounds(std::exchange(activation, {}));
+  return arguments;
+}
+
 Result<LibraryMatmul> library_matmul(const CudaDevice& device, const NodeView& node,
                                      const MatMulArguments& arguments) {
   if (device.cublaslt() == nullptr) return device.cublaslt_status();
@@ -142,23 +160,25 @@ Result<LibraryMatmul> library_matmul(const CudaDevice& device, const NodeView& n
 Status supports_library(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  return library_matmul(device, node, arguments_of(node, g)).status();
+  return library_matmul(device, node, library_arguments(node, g).gemm).status();
 }
 
 Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  const MatMulArguments arguments = arguments_of(node, g);
-  RT_ASSIGN(const LibraryMatmul planned, library_matmul(device, node, arguments));
+  const LibraryArguments arguments = library_arguments(node, g);
+  RT_ASSIGN(const LibraryMatmul planned, library_matmul(device, node, arguments.gemm));
   Requirements requirements;
   requirements.scratch = planned->workspace_bytes();
   const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
   return make_kernel(
-      [arguments, inputs, planned](const Call& call) {
-        MatMulArguments a = arguments;
+      [arguments, inputs, planned, count = node.output(0).elements()](const Call& call) {
+        MatMulArguments a = arguments.gemm;
         a.first = call.in(0);
         a.second = call.in(1);
         bind_gemm(a.gemm, inputs, call);
-        return planned->run(a, call.stream);
+        const cudaError_t error = planned->run(a, call.stream);
+        if (error != cudaSuccess || arguments.pass.function == Function::Identity) return error;
+        return unary({a.type, arguments.pass, a.gemm.result, a.gemm.result, count}, call.stream);
       },
       requirements);
 }
