@@ -16,16 +16,22 @@ void fail(Code code, std::string message) {
   throw Failure{code, std::move(message)};
 }
 
+nb::object error_of(const Failure& failure) {
+  // Names of files and tensors may be invalid UTF-8.
+  const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
+      failure.message.data(), static_cast<Py_ssize_t>(failure.message.size()), "replace"));
+  nb::object error =
+      nb::module_::import_("librt.errors").attr("of_code")(static_cast<int>(failure.code), text);
+  if (failure.cause.is_valid()) PyException_SetCause(error.ptr(), nb::object(failure.cause).release().ptr());
+  return error;
+}
+
 void translate_failures() {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Failure& failure) {
-      // Names of files and tensors may be invalid UTF-8.
-      const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
-          failure.message.data(), static_cast<Py_ssize_t>(failure.message.size()), "replace"));
-      const nb::object classes = nb::module_::import_("librt.errors");
-      const nb::object error = classes.attr("of_code")(static_cast<int>(failure.code), text);
+      const nb::object error = error_of(failure);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     }
   });

@@ -15,7 +15,11 @@ namespace rt::python {
 struct Failure {
   Code code;
   std::string message;
+  nanobind::object cause = {};  ///< the exception's __cause__, if there is one
 };
+
+/// The exception that it becomes.
+nanobind::object error_of(const Failure& failure);
 
 /// Throws the failure that the status is, and frees it; NULL is success.
 void check(rt_status* status);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <optional>
 
+#include "python/src/custom.h"
 #include "python/src/errors.h"
 
 namespace nb = nanobind;
@@ -57,6 +58,7 @@ Interrupt::~Interrupt() {
 }
 
 void run_released(rt_session* session, bool guarded, rt_status* (*work)(void*), void* argument) {
+  take_raised();  // by a run that was only timed
   for (;;) {
     rt_status* status = nullptr;
     bool fired = false;
@@ -70,6 +72,15 @@ void run_released(rt_session* session, bool guarded, rt_status* (*work)(void*), 
       } else {
         status = work(argument);
       }
+    }
+    if (const nb::object raised = take_raised(); raised.is_valid() && status != nullptr) {
+      if (PyErr_GivenExceptionMatches(raised.ptr(), PyExc_Exception) == 0) {  // KeyboardInterrupt, SystemExit
+        rt_status_free(status);
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+        throw nb::python_error();
+      }
+      const Status failed = Status::take(status);
+      throw Failure{failed.code(), failed.message(), raised};
     }
     if (!fired || rt_status_code(status) != RT_CANCELLED) return check(status);
     rt_status_free(status);

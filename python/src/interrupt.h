@@ -29,7 +29,7 @@ class Interrupt {
 
 /// `work` with the interpreter's lock released; `guarded`: Ctrl-C cancels it. Where a signal handler of
 /// Python raises, so does this, and the work was not done, or was done completely; where it returns, the work
-/// is begun again. Throws the failure of the work.
+/// is begun again. Throws the failure of the work; an operator of the application that raised is its cause.
 void run_released(rt_session* session, bool guarded, rt_status* (*work)(void*), void* argument);
 
 }  // namespace rt::python

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "python/src/arrays.h"
+#include "python/src/custom.h"
 #include "python/src/device_arrays.h"
 #include "python/src/model.h"
 #include "python/src/tensor.h"
@@ -48,7 +49,8 @@ class Turn {
 class Session {
  public:
   /// owner: what must live as long as the session, and frees the handle, if `owned` is false.
-  Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner);
+  Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner,
+          std::shared_ptr<CustomOperators> operators);
 
   /// on_device: the outputs stay in memory of the device, as DeviceTensor.
   nanobind::dict run(nanobind::handle inputs, bool on_device);
@@ -60,6 +62,8 @@ class Session {
   /// declared.
   void close();
   const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }
+  /// Null: none.
+  CustomOperators* operators() const noexcept { return operators_.get(); }
   const std::vector<TensorSpec>& inputs() const noexcept { return inputs_; }
   const std::vector<TensorSpec>& outputs() const noexcept { return outputs_; }
 
@@ -95,6 +99,7 @@ class Session {
   template <class Bound>
   void unbind_outputs(const std::vector<std::unique_ptr<Bound>>& bound) noexcept;
 
+  std::shared_ptr<CustomOperators> operators_;  ///< outlives what calls them
   std::shared_ptr<void> owner_;
   std::shared_ptr<rt_session> handle_;
   bool owned_;
@@ -111,7 +116,8 @@ class Session {
   double seconds_ = 0;                               ///< of the last run
 };
 
-/// The keywords of librt.Session as options, except share_states_with. function: for messages.
+/// The keywords of librt.Session as options, except share_states_with and custom_operators. function: for
+/// messages.
 SessionOptions options_of(const nanobind::kwargs& keywords, const char* function);
 /// Their part of a signature, for the type stubs.
 #define RT_PYTHON_SESSION_OPTIONS                                                                            \
@@ -119,7 +125,8 @@ SessionOptions options_of(const nanobind::kwargs& keywords, const char* function
   "strict: bool = False, profile: bool = False, validation: bool = False, deterministic: bool = False, "     \
   "tuning: bool = False, tuning_ms: int = 0, memory_limit: int = 0, plan_cache_bytes: int = 0, "             \
   "loop_limit: int = 0, time_limit: float | None = None, cache_folder: str | os.PathLike[str] | None = "     \
-  "None, prefer: str | None = None, no_replay: bool = False"
+  "None, prefer: str | None = None, no_replay: bool = False, custom_operators: dict[str, "                   \
+  "collections.abc.Callable[..., typing.Any]] | None = None"
 
 void bind_session(nanobind::module_& module);
 void bind_states(nanobind::class_<Session>& session);

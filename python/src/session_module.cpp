@@ -13,7 +13,11 @@ namespace {
 void create(Session* self, nb::handle source, const nb::kwargs& keywords) {
   nb::object keep;
   const Model& model = model_of(source, keep);
-  const SessionOptions options = options_of(keywords, "Session");
+  SessionOptions options = options_of(keywords, "Session");
+  std::shared_ptr<CustomOperators> operators = CustomOperators::of(keywords);
+  std::vector<rt_custom_operator> handles;
+  if (operators != nullptr) handles = operators->handles();
+  options.custom_operators = handles;
   Session* share = nullptr;
   if (keywords.contains("share_states_with") && !nb::object(keywords["share_states_with"]).is_none())
     share = &nb::cast<Session&>(keywords["share_states_with"]);
@@ -28,7 +32,7 @@ void create(Session* self, nb::handle source, const nb::kwargs& keywords) {
     status = rt_session_create(model.handle.get(), &c, &handle);
   }
   check(status);
-  new (self) Session(handle, true, std::move(turns), model.handle);
+  new (self) Session(handle, true, std::move(turns), model.handle, std::move(operators));
 }
 
 std::string plan(Session& self) {
@@ -82,31 +86,51 @@ std::string repr(const Session& self) {
   return text + ")";
 }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const CustomOperators* operators = nb::inst_ptr<Session>(self)->operators();
+  return operators == nullptr ? 0 : operators->traverse(visit, arg);
+}
+int clear(PyObject* self) {
+  if (CustomOperators* operators = nb::inst_ptr<Session>(self)->operators(); operators != nullptr)
+    operators->clear();
+  return 0;
+}
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                        {0, nullptr}};
+
 }  // namespace
 
 void bind_session(nb::module_& module) {
-  nb::class_<Session> session(module, "Session",
+  nb::class_<Session> session(module, "Session", nb::type_slots(kSlots),
                               "One entry of a model, prepared for one device.\n\n"
                               "    session = librt.Session('digits.rt', backend='cpu')\n"
                               "    scores = session(image=pixels)['scores']\n\n"
                               "Any number of threads may call it: they take turns. The interpreter's lock is "
                               "released while it runs.");
   session
-      .def("__init__", create, nb::arg("model"), nb::arg("options"),
-           nb::sig("def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, entry: str | None = "
-                   "None, share_states_with: Session | None = None, " RT_PYTHON_SESSION_OPTIONS ") -> None"),
-           "Opens a device and prepares an entry of the model.\n\n"
-           "backend: 'cpu', 'vulkan', 'cuda', 'reference' (slow, exact), or 'auto', the fastest by "
-           "prediction.\n"
-           "device: index, part of its name, or UUID. entry: None is 'infer', or the model's only one.\n"
-           "precision: of matmuls and convolutions: 'fp32', 'tf32', 'fp16', 'bf16'; None: as in the file.\n"
-           "threads: of the CPU; 0: as many as allowed. strict: nodes that the device does not support are "
-           "an\n"
-           "error. profile: time every node. deterministic: the same results from run to run. tuning: time\n"
-           "kernels when a plan is built, for tuning_ms. memory_limit, plan_cache_bytes: in bytes.\n"
-           "loop_limit: iterations of all loops of a run. time_limit: seconds of a run. prefer: what 'auto'\n"
-           "minimizes: 'latency', 'throughput', 'energy'. no_replay: a GPU's work is launched anew in each\n"
-           "run. share_states_with: a session of the same model.")
+      .def(
+          "__init__", create, nb::arg("model"), nb::arg("options"),
+          nb::sig("def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, entry: str | None = "
+                  "None, share_states_with: Session | None = None, " RT_PYTHON_SESSION_OPTIONS ") -> None"),
+          "Opens a device and prepares an entry of the model.\n\n"
+          "backend: 'cpu', 'vulkan', 'cuda', 'reference' (slow, exact), or 'auto', the fastest by "
+          "prediction.\n"
+          "device: index, part of its name, or UUID. entry: None is 'infer', or the model's only one.\n"
+          "precision: of matmuls and convolutions: 'fp32', 'tf32', 'fp16', 'bf16'; None: as in the file.\n"
+          "threads: of the CPU; 0: as many as allowed. strict: nodes that the device does not support are "
+          "an\n"
+          "error. profile: time every node. deterministic: the same results from run to run. tuning: time\n"
+          "kernels when a plan is built, for tuning_ms. memory_limit, plan_cache_bytes: in bytes.\n"
+          "loop_limit: iterations of all loops of a run. time_limit: seconds of a run. prefer: what 'auto'\n"
+          "minimizes: 'latency', 'throughput', 'energy'. no_replay: a GPU's work is launched anew in each\n"
+          "run. custom_operators: functions for operators of the application, by 'DOMAIN:OPERATOR': called "
+          "with\n"
+          "a librt.Tensor (None: left out) for each input and the node's attributes as keywords, it returns\n"
+          "an array of the result's type and shape, or a tuple of them. share_states_with: a session of the\n"
+          "same model.")
       .def("run", &Session::run, nb::arg("inputs"), nb::kw_only(), nb::arg("on_device") = false,
            nb::sig("def run(self, inputs: collections.abc.Mapping[str, typing.Any], *, on_device: bool = "
                    "False) -> "

@@ -40,7 +40,7 @@ void read_time_limit(SessionOptions& options, nb::handle value) {
   if (!(seconds > 0) || seconds > 1e12) throw nb::value_error("time_limit: expected seconds above 0");
   options.time_limit_ms = static_cast<uint64_t>(std::ceil(seconds * 1000));
 }
-void read_share(SessionOptions&, nb::handle) {}  // by the caller, who has the session
+void read_by_caller(SessionOptions&, nb::handle) {}
 
 constexpr Keyword kKeywords[] = {
     {"backend", read_backend},
@@ -61,7 +61,8 @@ constexpr Keyword kKeywords[] = {
     {"loop_limit", read_number<&SessionOptions::loop_limit>},
     {"time_limit", read_time_limit},
     {"cache_folder", read_cache_folder},
-    {"share_states_with", read_share},
+    {"custom_operators", read_by_caller},
+    {"share_states_with", read_by_caller},
 };
 
 }  // namespace

@@ -20,7 +20,11 @@ class Steps {
   Steps(nb::handle source, const nb::kwargs& keywords) {
     nb::object keep;
     const Model& model = model_of(source, keep);
-    const SessionOptions options = options_of(keywords, "Trainer");
+    SessionOptions options = options_of(keywords, "Trainer");
+    operators_ = CustomOperators::of(keywords);
+    std::vector<rt_custom_operator> handles;
+    if (operators_ != nullptr) handles = operators_->handles();
+    options.custom_operators = handles;
     const rt_session_options c = rt::Session::to_c(options);
     rt_trainer* trainer = nullptr;
     rt_status* status = nullptr;
@@ -32,7 +36,8 @@ class Steps {
     trainer_ = {trainer, rt_trainer_free};
     model_ = model.handle;
     turns_ = std::make_shared<Turns>();
-    const auto session = std::make_shared<Session>(rt_trainer_session(trainer), false, turns_, trainer_);
+    const auto session =
+        std::make_shared<Session>(rt_trainer_session(trainer), false, turns_, trainer_, operators_);
     session_ = session;
     for (size_t i = 0; i < session->inputs().size(); ++i)
       if (session->inputs()[i].name == "learning_rate") learning_rate_ = i;
@@ -71,11 +76,12 @@ class Steps {
     const Turn turn(*turns_);
     rt_session* handle = nullptr;
     check(rt_trainer_open(trainer_.get(), entry.c_str(), &handle));
-    return std::make_shared<Session>(handle, true, turns_, trainer_);
+    return std::make_shared<Session>(handle, true, turns_, trainer_, operators_);
   }
 
  private:
   std::shared_ptr<rt_model> model_;
+  std::shared_ptr<CustomOperators> operators_;  ///< outlive what calls them
   std::shared_ptr<rt_trainer> trainer_;
   std::shared_ptr<Turns> turns_;
   std::shared_ptr<Session> session_;

@@ -54,7 +54,7 @@ def scores(outputs):
 
 @functools.cache
 def onnx(nodes, inputs, outputs):
-    """An ONNX file: nodes (op, inputs, outputs); values (name, element type, dims)."""
+    """An ONNX file: nodes (op or domain:op, inputs, outputs, attributes); values (name, element type, dims)."""
     return _model(nodes, inputs, outputs)
 
 
@@ -83,9 +83,15 @@ def _value(name, elem_type, dims):
 
 def _node(op, inputs, outputs, attributes=()):
     data = b"".join(_field(1, name) for name in inputs) + b"".join(_field(2, name) for name in outputs)
-    data += _field(4, op)
+    domain, _, op = op.rpartition(":")
+    data += _field(4, op) + _field(7, domain)
     for name, value in attributes:
-        data += _field(5, _field(1, name) + _field(3, value) + _field(20, 2))  # an integer
+        if isinstance(value, int):
+            data += _field(5, _field(1, name) + _field(3, value) + _field(20, 2))
+        elif isinstance(value, str):
+            data += _field(5, _field(1, name) + _field(4, value) + _field(20, 3))
+        else:
+            data += _field(5, _field(1, name) + b"".join(_field(8, one) for one in value) + _field(20, 7))
     return data
 
 
@@ -93,7 +99,9 @@ def _model(nodes, inputs, outputs):
     graph = b"".join(_field(1, _node(*node)) for node in nodes) + _field(2, "graph")
     graph += b"".join(_field(11, _value(*value)) for value in inputs)
     graph += b"".join(_field(12, _value(*value)) for value in outputs)
-    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 17))
+    domains = {node[0].rpartition(":")[0] for node in nodes} - {""}
+    own = b"".join(_field(8, _field(1, domain) + _field(2, 1)) for domain in sorted(domains))
+    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 17)) + own
 
 
 FLOAT, UINT8, INT8, INT32, INT64, BOOL, FLOAT16, DOUBLE, BFLOAT16 = 1, 2, 3, 6, 7, 9, 10, 11, 16

@@ -39,7 +39,7 @@ class Documents(unittest.TestCase):
     def setUp(self):
         self.folder = scratch(self.id())
         os.mkdir(self.folder)
-        for name in ("digits.rt", "digit.pgm"):
+        for name in ("digits.rt", "digit.pgm", "custom.onnx"):
             shutil.copy(os.path.join(ROOT, "examples", name), self.folder)
         before = os.getcwd()
         os.chdir(self.folder)
