@@ -173,6 +173,40 @@ else
   echo "skipped: unshare and mount are not permitted"
 fi
 
+echo "--- no program replaces what it reads"
+cp mlp.rt own.rt
+ln -sf own.rt own-link.rt
+mkdir -p own-folder
+ln -sf ../own.rt own-folder/link.rt
+"$bin/rtconvert" zoo:lenet5 -o own.onnx >/dev/null
+"$bin/rtrun" mlp.rt --random-input --backend cpu --save logits=own.npy --quiet
+for file in own.rt ./own.rt own-link.rt own-folder/link.rt own-folder/../own.rt; do
+  refuses 2 "--save $file: is the file of the model" rtrun own.rt --random-input --backend cpu --save "logits=$file"
+  refuses 2 "--trace $file: is the file of the model" rtbench own.rt --backend cpu --batch 1 --time 0.01 --trace "$file"
+  for option in --html --markdown --csv; do
+    refuses 2 "$option $file: is the file of the model" rtbench study own.rt --backend cpu --budget 1s --no-save $option "$file"
+  done
+  refuses 2 "--output $file: is the file of the model" rtconvert own.rt -o "$file"
+done
+cmp own.rt mlp.rt || fail "the model was replaced"
+refuses 2 "--save ./own.npy: is the file of --input" rtrun own.rt --input input=own.npy --save logits=./own.npy
+refuses 2 "--save own.npy: is the file of --expect" rtrun own.rt --random-input --expect logits=own.npy --save logits=own.npy
+refuses 2 "--save ./new.npy: is the file of --save" rtrun own.rt --random-input --save logits=new.npy --save logits=./new.npy
+refuses 2 "--save names: is the file of --label-names" rtrun lenet.rt --random-input --label-names names --save logits=names
+refuses 2 "--csv new.report: is the file of --markdown" rtbench study own.rt --backend cpu --budget 1s --no-save --csv new.report --markdown ./new.report
+refuses 2 "--csv labels: is the file of --labels" rtbench study trained.rt --mode train --backend cpu --data images --labels labels --csv labels
+refuses 2 "--output own.onnx: is the file of the model" rtconvert own.onnx -o own.onnx
+refuses 2 "--output names: is the file of --constant" rtconvert own.onnx -o names --constant x=names
+mkdir -p own-rows
+cp own.npy own-rows/input.npy
+refuses 2 "--output own-rows/input.npy: is the file of --calibrate" rtconvert own.onnx -o own-rows/input.npy --precision int8 --calibrate own-rows
+# The weights of the model above, in a file.
+rm pipe
+printf 'abcd' >pipe
+refuses 2 "--output ./pipe: is the file of the model's external data" rtconvert external.onnx -o ./pipe
+[[ $(cat pipe) == abcd ]] || fail "the external data was replaced"
+"$bin/rtrun" own.rt --random-input --backend cpu --save logits=/dev/null --save logits=/dev/null --quiet || fail "two to /dev/null"
+
 echo "--- what a training reads is not what it writes"
 cp trained.rt same.rt
 ln -sf same.rt same-link.rt

@@ -67,25 +67,6 @@ class Key {
   uint64_t hash_ = kHashSeed;
 };
 
-/// Adds the files with external data: pairs of the key "location" and a name, as protobuf writes them.
-void add_external_data(Key& key, const std::string& path) {
-  constexpr std::string_view kLocation("\x0a\x08location\x12", 11);
-  const Mapping file(path);
-  const std::string_view bytes = file.bytes();
-  const fs::path folder = fs::path(path).parent_path();
-  std::string_view last;  // the names of consecutive tensors are usually equal
-  for (size_t at = bytes.find(kLocation); at != bytes.npos; at = bytes.find(kLocation, at + 1)) {
-    const size_t begin = at + kLocation.size() + 1;
-    if (begin > bytes.size()) return;
-    const auto length = static_cast<unsigned char>(bytes[begin - 1]);
-    if (length >= 128 || length > bytes.size() - begin) continue;  // no name of a file is longer
-    const std::string_view name = bytes.substr(begin, length);
-    if (name == last) continue;
-    last = name;
-    key.add_file((folder / name).string());
-  }
-}
-
 /// Runs rtconvert, its report on stderr; its exit code.
 int run_rtconvert(const std::string& rtconvert, const std::string& source, const std::string& target) {
   pid_t child = 0;
@@ -154,6 +135,27 @@ bool is_onnx_file(const std::string& path) {
          std::string_view("\x12\x1a\x22\x28\x32\x3a\x42").find(bytes[2]) != std::string_view::npos;
 }
 
+// Pairs of the key "location" and a name, as protobuf writes them.
+std::vector<std::string> external_data_of(const std::string& path) {
+  constexpr std::string_view kLocation("\x0a\x08location\x12", 11);
+  const Mapping file(path);
+  const std::string_view bytes = file.bytes();
+  const fs::path folder = fs::path(path).parent_path();
+  std::vector<std::string> files;
+  std::string_view last;  // the names of consecutive tensors are usually equal
+  for (size_t at = bytes.find(kLocation); at != bytes.npos; at = bytes.find(kLocation, at + 1)) {
+    const size_t begin = at + kLocation.size() + 1;
+    if (begin > bytes.size()) break;
+    const auto length = static_cast<unsigned char>(bytes[begin - 1]);
+    if (length >= 128 || length > bytes.size() - begin) continue;  // no name of a file is longer
+    const std::string_view name = bytes.substr(begin, length);
+    if (name == last) continue;
+    last = name;
+    files.push_back((folder / name).string());
+  }
+  return files;
+}
+
 CompiledPath compiled_path(const char* program, const std::string& path) {
   if (!is_onnx_file(path)) return {path};
   std::error_code error;
@@ -162,7 +164,7 @@ CompiledPath compiled_path(const char* program, const std::string& path) {
   if (error || cache.empty() || rtconvert.empty()) return {path};
   Key key;
   key.add_file(source.string());
-  add_external_data(key, source.string());
+  for (const std::string& data : external_data_of(source.string())) key.add_file(data);
   key.add_file(rtconvert);
   const fs::path folder = fs::path(cache) / "converted";
   const std::string target = (folder / (source.stem().string() + "-" + key.text() + ".rt")).string();

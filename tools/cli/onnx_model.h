@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/cli/exit_code.h"
 
@@ -12,6 +13,8 @@ namespace librt::tools {
 
 /// Whether the file begins like a serialized ONNX model.
 bool is_onnx_file(const std::string& path);
+/// The files with an ONNX file's external data, each once where the tensors of one file follow each other.
+std::vector<std::string> external_data_of(const std::string& path);
 
 struct CompiledPath {
   std::string path;    ///< what to load

@@ -4,6 +4,7 @@
 
 #include "runtime/graph/print.h"
 #include "runtime/model/reader.h"
+#include "tools/cli/written_files.h"
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/convert/compile.h"
 #include "tools/convert/constants.h"
@@ -104,7 +105,27 @@ bool is_published(const Options& options) {
          options.cache_length == 0 && options.merge_adapter.empty() && options.disabled_passes.empty();
 }
 
+/// That no file to write is one that is read.
+Status check_written(const Options& options) {
+  std::vector<tools::NamedFile> read = {{"--checkpoint", options.checkpoint},
+                                        {"--merge-adapter", options.merge_adapter},
+                                        {"--weights", options.weights},
+                                        {"--labels", options.labels}};
+  if (options.bytes.empty()) tools::add_model(read, options.input);
+  for (const auto& [name, value] : options.constants) read.push_back({"--constant", value});
+  for (const auto& [name, path] : options.verify_inputs) read.push_back({"--input", path});
+  tools::add_file_or_folder(read, "--calibrate", options.calibrate, ".npy");
+  tools::add_file_or_folder(read, "--evaluate", options.evaluate, ".npy");
+  const tools::NamedFile written[] = {{"--output", options.output},
+                                      {"--save-adapter", options.save_adapter},
+                                      {"--export-onnx", options.export_onnx},
+                                      {"--export-safetensors", options.export_safetensors}};
+  const std::string conflict = tools::conflict_of(read, written);
+  return conflict.empty() ? Status() : invalid_argument(conflict);
+}
+
 Status dispatch(const Options& options, bool check_only, Conversion& made) {
+  RT_TRY(check_written(options));
   if (options.writes_weights()) return write_trained(options, made);
   if (is_published(options) && !check_only) return write_published(options, made);
   return convert(options, check_only, made);

@@ -5,6 +5,7 @@
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/onnx_model.h"
+#include "tools/cli/written_files.h"
 
 namespace rt::run {
 namespace {
@@ -155,6 +156,22 @@ std::optional<std::pair<std::string, int64_t>> parse_dim(const std::string& text
   return std::pair(assignment->first, extent);
 }
 
+/// What is wrong with the files of --save; empty: nothing.
+std::string conflict_of(const Options& options) {
+  std::vector<librt::tools::NamedFile> read = {{"--checkpoint", options.checkpoint},
+                                               {"--adapter", options.adapter},
+                                               {"--label-names", options.label_names},
+                                               {"--tokenizer", options.generate.tokenizer}};
+  librt::tools::add_model(read, options.model);
+  librt::tools::add_assigned(read, "--input", options.inputs.files);
+  librt::tools::add_assigned(read, "--expect", options.expect);
+  if (!options.inputs.test_data.empty())
+    librt::tools::add_file_or_folder(read, "--test-data", options.inputs.test_data, ".pb");
+  std::vector<librt::tools::NamedFile> written;
+  librt::tools::add_assigned(written, "--save", options.save);
+  return librt::tools::conflict_of(read, written);
+}
+
 }  // namespace
 
 std::optional<int> parse_options(int argc, char** argv, Options& options) {
@@ -193,6 +210,8 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     if (!dim) return app.refuse(ArgumentError("--dim", "expected NAME=EXTENT, found " + text));
     options.inputs.dims[dim->first] = dim->second;
   }
+  if (const std::string conflict = conflict_of(options); !conflict.empty())
+    return app.refuse(ArgumentError(conflict));
   return std::nullopt;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/written_files.h"
 #include "tools/data/number.h"
 #include "tools/rttrain/checkpoints.h"
 
@@ -202,33 +202,18 @@ void declare_files(librt::tools::CommandLine& app, Options& options) {
   app.add_flag("--json", loop.json, "One JSON object for each epoch on stdout")->group(group);
 }
 
-bool is_one_file(const std::string& path, const std::string& other) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::exists(path, error) && fs::exists(other, error))
-    return fs::is_regular_file(path, error) && fs::equivalent(path, other, error);
-  return fs::absolute(path, error).lexically_normal() == fs::absolute(other, error).lexically_normal();
-}
-
 /// What a training writes replaces neither what it reads nor each other.
 rt::Status check_written_files(const Options& options) {
-  using Named = std::pair<const char*, const std::string*>;
-  std::vector<Named> others = {{"the model", &options.model},
-                               {"--labels", &options.training.labels},
-                               {"--validate-labels", &options.validation.labels}};
-  for (const std::string& path : options.training.paths) others.emplace_back("--data", &path);
-  for (const std::string& path : options.validation.paths) others.emplace_back("--validate", &path);
-  if (options.data.tokenizer != "bytes") others.emplace_back("--tokenizer", &options.data.tokenizer);
-  for (const Named& written : {Named("--checkpoint", &options.loop.checkpoint),
-                               Named("--best", &options.loop.best), Named("--log", &options.log)}) {
-    if (written.second->empty()) continue;
-    for (const auto& [name, path] : others)
-      if (!path->empty() && is_one_file(*written.second, *path))
-        return bad_data(std::string(written.first) + " " + *written.second + ": is the file of " + name +
-                        ", which it would replace; name another one");
-    others.push_back(written);
-  }
-  return {};
+  std::vector<librt::tools::NamedFile> read = {{"--labels", options.training.labels},
+                                               {"--validate-labels", options.validation.labels}};
+  librt::tools::add_model(read, options.model);
+  for (const std::string& path : options.training.paths) read.push_back({"--data", path});
+  for (const std::string& path : options.validation.paths) read.push_back({"--validate", path});
+  if (options.data.tokenizer != "bytes") read.push_back({"--tokenizer", options.data.tokenizer});
+  const librt::tools::NamedFile written[] = {
+      {"--checkpoint", options.loop.checkpoint}, {"--best", options.loop.best}, {"--log", options.log}};
+  std::string conflict = librt::tools::conflict_of(read, written);
+  return conflict.empty() ? rt::Status() : bad_data(std::move(conflict));
 }
 
 }  // namespace

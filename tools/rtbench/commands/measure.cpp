@@ -13,6 +13,7 @@
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/written_files.h"
 #include "tools/data/file.h"
 #include "tools/rtbench/calibrate.h"
 #include "tools/rtbench/commands/commands.h"
@@ -259,6 +260,11 @@ int run(Options& options) {
     std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or use --devices\n");
     return tools::kBadInput;
   }
+  std::vector<tools::NamedFile> read = {{"--adapter", options.measure.adapter}};
+  for (const std::string& source : options.models) tools::add_model(read, source);
+  const tools::NamedFile written[] = {{"--trace", options.trace}};
+  if (const std::string conflict = tools::conflict_of(read, written); !conflict.empty())
+    return report_failure("rtbench", rt::Status(rt::Code::InvalidArgument, conflict));
   std::vector<BenchModel> models;
   for (const std::string& source : options.models) {
     int code = 0;

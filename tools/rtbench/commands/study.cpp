@@ -12,6 +12,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/written_files.h"
 #include "tools/rtbench/catalogue.h"
 #include "tools/rtbench/commands/commands.h"
 #include "tools/rtbench/commands/experiment.h"
@@ -151,9 +152,26 @@ rt::Status invalid(const std::string& text) {
   return rt::Status(rt::Code::InvalidArgument, text);
 }
 
+// Whether a report would replace what the study reads; empty: no.
+std::string conflict_of(const CommandOptions& options) {
+  std::vector<tools::NamedFile> read;
+  tools::add_model(read, options.study.model);
+  for (const std::string& file : options.data) read.push_back({"--data", file});
+  for (const std::string& file : options.validation) read.push_back({"--validate", file});
+  for (const std::string& file : options.what_if) read.push_back({"--what-if", file});
+  for (size_t i = 0; i < options.passed.size(); ++i)
+    if (options.passed[i].name.ends_with("labels"))
+      read.push_back({kPassed[i].here, options.passed[i].value});
+  const tools::NamedFile written[] = {{"--html", options.report.html},
+                                      {"--markdown", options.report.markdown},
+                                      {"--csv", options.report.csv}};
+  return tools::conflict_of(read, written);
+}
+
 // What studies and experiments have in common.
 rt::Status check_common(CommandOptions& options) {
   if (const std::string problem = problem_of(options.report); !problem.empty()) return invalid(problem);
+  if (const std::string conflict = conflict_of(options); !conflict.empty()) return invalid(conflict);
   StudyOptions& study = options.study;
   if (!options.budget.empty()) {
     study.budget_seconds = parse_duration(options.budget);
