@@ -58,6 +58,7 @@ struct DeviceInfo {
   bool host_memory = false;   ///< kernels work on host pointers: wrap() and bind_host() never copy
   bool asynchronous = false;  ///< submit() returns before the work has completed: allocate_exchange()
   Replays replays = Replays::Nothing;  ///< what of recorded work later runs reuse
+  bool wants_estimates = false;        ///< it submits work in parts that take a limited time
   int threads = 1;                     ///< Cpu: threads in use
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
   std::string collectives;            ///< library for collectives between devices, "NCCL 2.28.9"; empty: the
@@ -171,13 +172,15 @@ using CommandListPtr = std::unique_ptr<CommandList>;
 struct RecordOptions {
   std::span<Slab* const> slots;  ///< slab of each slot; null for slots set by bind_host()
   uint32_t spans = 0;            ///< number of marks
+  /// Estimated seconds of each span, if the device wants_estimates; may be empty.
+  std::span<const float> span_seconds;
   bool profile = false;
   bool replay = true;  ///< see Replays
   /// With profile: names of the spans for tools that watch the device (Nsight, RenderDoc); may be empty. The
   /// strings outlive the command list.
   std::span<const char* const> span_names;
-  /// If set, a device that computes within submit() checks it before each step of the first `stoppable`
-  /// spans; submit() then ends with its status. Other devices complete what was submitted.
+  /// If set, a device that computes within submit(), or submits in parts, checks it before each step, or
+  /// part, of the first `stoppable` spans; submit() then ends with its status. What was submitted completes.
   const StopSignal* stop = nullptr;
   uint32_t stoppable = 0;
 };

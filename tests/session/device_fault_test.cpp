@@ -1,8 +1,8 @@
 // A device that fails: each call of its driver, in turn, reports that the device is lost, or that it has no
-// memory. The session says so and goes on saying so, sessions on other devices go on, and new ones can be
-// made. argv[1]: the backend, whose driver heeds RT_TEST_FAULT (a Vulkan layer of the tests, or the emulated
-// CUDA device); argv[2]: "again" if a new session on the same device works in the same process. Each fault is
-// met in a process of its own.
+// memory; or a wait does not end. The session says so and goes on saying so, sessions on other devices go on,
+// and new ones can be made. argv[1]: the backend, whose driver heeds RT_TEST_FAULT (a Vulkan layer of the
+// tests, or the emulated CUDA device); argv[2]: "again" if a new session on the same device works in the same
+// process. Each fault is met in a process of its own.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,8 +135,10 @@ class DeviceFault : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceFault, IsSurvivedAtAnyCall) {
   const std::string kind = std::string(":") + GetParam();
+  if (kind == ":hang" && backend_name != "vulkan")
+    GTEST_SKIP() << "only waits of the Vulkan backend have a limit of their own";
   const int calls = count_calls(kind);
-  ASSERT_GT(calls, 10) << "no fault was met: the driver does not heed RT_TEST_FAULT";
+  ASSERT_GT(calls, kind == ":hang" ? 1 : 10) << "no fault was met: the driver does not heed RT_TEST_FAULT";
   const int step = std::max(1, calls / kMostFaults);
   int tried = 0;
   for (int at = 1; at <= calls; at += step, ++tried)
@@ -144,7 +146,7 @@ TEST_P(DeviceFault, IsSurvivedAtAnyCall) {
   std::printf("%d calls, %d faults %s\n", calls, tried, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFault, testing::Values("lost", "once", "memory"),
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFault, testing::Values("lost", "once", "memory", "hang"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace

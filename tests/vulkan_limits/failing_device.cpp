@@ -1,22 +1,30 @@
 // A Vulkan layer that simulates failing devices. RT_TEST_FAULT=N:lost: the Nth call of those below, which can
 // report VK_ERROR_DEVICE_LOST, does, and so do all later ones of that VkDevice; N:once: only that one;
 // N:submit: as lost, but only calls of vkQueueSubmit are counted; N:memory: the Nth returns
-// VK_ERROR_OUT_OF_DEVICE_MEMORY.
+// VK_ERROR_OUT_OF_DEVICE_MEMORY; N:hang: the Nth call of vkWaitForFences, and all later ones of that
+// VkDevice, end with VK_TIMEOUT.
 #include "tests/support/device_fault.h"
 #include "tests/vulkan_limits/layer.h"
 
 namespace {
 
 VkDevice lost_device = VK_NULL_HANDLE;
+bool hangs = false;  ///< what was submitted does not end, else it was lost
 
 VkResult next_fault(const char* name) {
-  if (lost_device == layer::made_device && lost_device != VK_NULL_HANDLE) return VK_ERROR_DEVICE_LOST;
-  const std::string kind = librt::test::device_fault(
-      [&](const std::string& given) { return given != "submit" || std::strcmp(name, "vkQueueSubmit") == 0; });
+  const bool waits = std::strcmp(name, "vkWaitForFences") == 0;
+  if (lost_device == layer::made_device && lost_device != VK_NULL_HANDLE) {
+    if (hangs) return waits ? VK_TIMEOUT : VK_SUCCESS;
+    return VK_ERROR_DEVICE_LOST;
+  }
+  const std::string kind = librt::test::device_fault([&](const std::string& given) {
+    return given == "submit" ? std::strcmp(name, "vkQueueSubmit") == 0 : given != "hang" || waits;
+  });
   if (kind.empty()) return VK_SUCCESS;
   if (kind == "memory") return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   if (kind != "once") lost_device = layer::made_device;
-  return VK_ERROR_DEVICE_LOST;
+  hangs = kind == "hang";
+  return hangs ? VK_TIMEOUT : VK_ERROR_DEVICE_LOST;
 }
 
 VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice device, const VkAllocationCallbacks* allocator) {

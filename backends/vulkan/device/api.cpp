@@ -24,7 +24,7 @@ const char* result_name(VkResult result) noexcept {
 Code code_of(VkResult result, Code otherwise) noexcept {
   const bool no_memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
                          result == VK_ERROR_OUT_OF_POOL_MEMORY;
-  if (result == VK_ERROR_DEVICE_LOST) return Code::DeviceLost;
+  if (result == VK_ERROR_DEVICE_LOST || result == VK_TIMEOUT) return Code::DeviceLost;
   return no_memory ? Code::OutOfMemory : otherwise;
 }
 

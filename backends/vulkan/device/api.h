@@ -102,6 +102,7 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
   X(vkCmdBindDescriptorSets)       \
   X(vkCmdPushConstants)            \
   X(vkCmdDispatch)                 \
+  X(vkCmdDispatchBase)             \
   X(vkCmdPipelineBarrier)          \
   X(vkCmdCopyBuffer)               \
   X(vkCmdFillBuffer)               \
@@ -137,7 +138,8 @@ struct DeviceApi {
 
 /// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the value of a result without a name here.
 const char* result_name(VkResult result) noexcept;
-/// The code of a failed call: Code::OutOfMemory where memory ran out, else `otherwise`.
+/// The code of a failed call: Code::OutOfMemory where memory ran out, Code::DeviceLost where the device was
+/// lost or does not answer (VK_TIMEOUT), else `otherwise`.
 Code code_of(VkResult result, Code otherwise = Code::Device) noexcept;
 
 }  // namespace librt::vulkan

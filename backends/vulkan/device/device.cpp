@@ -1,5 +1,6 @@
 #include "backends/vulkan/device/device.h"
 
+#include <charconv>
 #include <cstring>
 
 #include "backends/vulkan/dispatch/capabilities.h"
@@ -28,6 +29,17 @@ Status request_matrices(DevicePlan& plan) {
   if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
     return invalid_argument("RT_VULKAN_MATRICES is '", value, "'; expected 0 or 1");
   plan.use_matrices = *value == '1';
+  return {};
+}
+
+/// RT_VULKAN_TIMEOUT: seconds to wait for a submission, 0 for ever.
+Status request_timeout(DevicePlan& plan) {
+  const char* value = environment("RT_VULKAN_TIMEOUT");
+  if (value == nullptr) return {};
+  const char* end = value + std::strlen(value);
+  if (const auto [stop, error] = std::from_chars(value, end, plan.wait_seconds);
+      error != std::errc() || stop != end)
+    return invalid_argument("RT_VULKAN_TIMEOUT is '", value, "'; expected seconds, or 0 to wait for ever");
   return {};
 }
 
@@ -97,6 +109,8 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   self->facts_ = facts[index];
   RT_ASSIGN(self->plan_, plan_device(self->facts_));
   RT_TRY(request_matrices(self->plan_));
+  RT_TRY(request_timeout(self->plan_));
+  self->pace_ = Pace(self->plan_.submission_seconds);
   self->runs_basic_shaders_ = vulkan::runs_basic_shaders(self->facts_);
   self->info_ = describe_device(self->facts_, static_cast<int>(index));
   self->physical_ = handles[index];
@@ -133,24 +147,46 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
 
 VulkanDevice::~VulkanDevice() {
   if (device_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
+  if (hung_) {  // with all that it may still use; slabs leave theirs
+    pipelines_->save();
+    static_cast<void>(pipelines_.release());
+    static_cast<void>(new std::shared_ptr<Instance>(instance_));
+    return;
+  }
   api_.vkDeviceWaitIdle(device_);
   staging_.reset();
   placeholder_.reset();
   pipelines_.reset();
+  if (settled_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_, settled_, nullptr);
   if (transfer_done_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_, transfer_done_, nullptr);
   if (transfer_pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_, transfer_pool_, nullptr);
   api_.vkDestroyDevice(device_, nullptr);
 }
 
 Code VulkanDevice::note(VkResult result, Code otherwise) const noexcept {
-  lost_ = lost_ || result == VK_ERROR_DEVICE_LOST;
+  lost_ = lost_ || result == VK_ERROR_DEVICE_LOST || result == VK_TIMEOUT;
   return code_of(result, otherwise);
+}
+
+VkResult VulkanDevice::wait_for(VkFence fence) noexcept {
+  if (hung_) return VK_TIMEOUT;
+  if (plan_.wait_seconds == 0) return api_.vkWaitForFences(device_, 1, &fence, VK_TRUE, UINT64_MAX);
+  const VkResult result =
+      api_.vkWaitForFences(device_, 1, &fence, VK_TRUE, plan_.wait_seconds * uint64_t{1'000'000'000});
+  hung_ = result == VK_TIMEOUT;
+  return result;
 }
 
 Status VulkanDevice::usable() const noexcept {
   if (!lost_) return {};
   return Status::make(Code::DeviceLost, "device '", info_.name,
                       "' was lost in an earlier call, with all that was in its memory; make a new session");
+}
+
+void VulkanDevice::note_long_work(const std::string& what) {
+  std::string note = "long work: " + what;
+  if (std::ranges::find(info_.features, note) == info_.features.end())
+    info_.features.push_back(std::move(note));
 }
 
 Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
@@ -176,7 +212,13 @@ Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
 
 Status VulkanDevice::settle() {
   if (completed_ == submissions_) return {};
-  const VkResult result = api_.vkDeviceWaitIdle(device_);
+  // Unlike vkDeviceWaitIdle, a fence can be waited for in a limited time.
+  const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  VkResult result = VK_SUCCESS;
+  if (settled_ == VK_NULL_HANDLE) result = api_.vkCreateFence(device_, &fence, nullptr, &settled_);
+  if (result == VK_SUCCESS) result = api_.vkQueueSubmit(queue_, 0, nullptr, settled_);
+  if (result == VK_SUCCESS) result = wait_for(settled_);
+  if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &settled_);
   if (result != VK_SUCCESS)
     return Status::make(note(result), "waiting for '", info_.name, "' failed: ", result_name(result));
   completed_ = submissions_;
@@ -235,7 +277,7 @@ Status VulkanDevice::copy_now(VkBuffer source, uint64_t source_offset, VkBuffer 
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &transfer_;
   if (result == VK_SUCCESS) result = api_.vkQueueSubmit(queue_, 1, &submit, transfer_done_);
-  if (result == VK_SUCCESS) result = api_.vkWaitForFences(device_, 1, &transfer_done_, VK_TRUE, UINT64_MAX);
+  if (result == VK_SUCCESS) result = wait_for(transfer_done_);
   if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &transfer_done_);
   if (result != VK_SUCCESS)
     return Status::make(note(result), "a transfer of ", bytes_text(bytes), " on '", info_.name,

@@ -12,6 +12,7 @@
 #include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/interop.h"
 #include "backends/vulkan/device/memory.h"
+#include "backends/vulkan/device/pace.h"
 #include "backends/vulkan/dispatch/pipeline.h"
 #include "runtime/backend/kernel_table.h"
 
@@ -49,6 +50,8 @@ class VulkanDevice final : public Device {
   Status usable() const noexcept;
   /// Lists among the device's features what is not used of it, and why.
   void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
+  /// The same for work that may run for too long, once.
+  void note_long_work(const std::string& what);
   /// The same for a file of the cache folder; nothing if the status is ok.
   void note_cache(const Status& status) {
     if (!status.ok()) info_.features.push_back("cache: " + status.message());
@@ -61,7 +64,14 @@ class VulkanDevice final : public Device {
   /// Command lists report each submission, in order, and each completed wait: all earlier submissions are
   /// then complete, too.
   uint64_t count_submission() noexcept { return ++submissions_; }
+  uint64_t submissions() const noexcept { return submissions_; }
   void note_completed(uint64_t submission) noexcept { completed_ = std::max(completed_, submission); }
+  bool is_idle() const noexcept { return completed_ == submissions_; }
+  Pace& pace() noexcept { return pace_; }
+  /// Waits for a fence, at most DevicePlan::wait_seconds: VK_TIMEOUT then, and the device counts as lost.
+  VkResult wait_for(VkFence fence) noexcept;
+  /// A submission has not ended in time, and may never: nothing that it may use is freed any more.
+  bool is_hung() const noexcept { return hung_; }
   /// Bound to a shader's unused storage bindings: drivers require each one that the code names to be valid.
   VkBuffer placeholder() const noexcept { return placeholder_->buffer(); }
 
@@ -88,12 +98,15 @@ class VulkanDevice final : public Device {
   std::unique_ptr<VulkanSlab> placeholder_;
   uint64_t submissions_ = 0, completed_ = 0;
   mutable bool lost_ = false;
+  bool hung_ = false;
+  Pace pace_;
   bool runs_basic_shaders_ = true;
   // For transfers to memory that the host cannot map.
   std::unique_ptr<VulkanSlab> staging_;
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer transfer_ = VK_NULL_HANDLE;
   VkFence transfer_done_ = VK_NULL_HANDLE;
+  VkFence settled_ = VK_NULL_HANDLE;
   VulkanInterop interop_{*this};
 };
 

@@ -5,8 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "backends/vulkan/device/pace.h"
+
 namespace librt::vulkan {
 namespace {
+
+/// A hundred times what a submission is to take: others may use the device, too.
+constexpr uint32_t kWaitSeconds = 60;
 
 std::string lower(std::string_view name) {
   std::string out(name);
@@ -184,6 +189,10 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
 
   plan.alignment = std::max<uint64_t>({64, facts.storage_alignment, facts.texel_alignment});
   plan.max_binding_bytes = facts.max_storage_range & ~uint64_t{63};
+  if (facts.type != DeviceType::SoftwareGpu) {  // these have no watchdog, and may be as slow as their CPU
+    plan.submission_seconds = submission_limit(facts.vendor_id);
+    plan.wait_seconds = kWaitSeconds;
+  }
   if (facts.type == DeviceType::SoftwareGpu) {
     plan.texel_loads = true;
     plan.use_matrices = false;
@@ -213,6 +222,7 @@ DeviceInfo describe_device(const DeviceFacts& facts, int index) {
   info.type = facts.type;
   info.asynchronous = true;
   info.replays = Replays::CommandBuffer;
+  info.wants_estimates = facts.type != DeviceType::SoftwareGpu;
   info.threads = 0;
   if (auto plan = plan_device(facts); plan.ok()) {
     info.memory_bytes = plan->memory_bytes;

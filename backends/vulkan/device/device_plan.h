@@ -103,6 +103,8 @@ struct DevicePlan {
   uint64_t memory_bytes = 0;
   uint64_t alignment = 64;
   uint64_t max_binding_bytes = 0;
+  double submission_seconds = 0;  ///< what one submission may take (pace.h); 0: any, on software devices
+  uint32_t wait_seconds = 0;      ///< for a submission, after which the device counts as lost; 0: for ever
   /// Read matrices through texel buffers: on software devices a vector gather replaces a loop over the lanes.
   bool texel_loads = false;
   /// Compute tiles in workgroups of one subgroup, whose lanes share their loads by shuffles.

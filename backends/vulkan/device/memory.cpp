@@ -33,6 +33,9 @@ Result<uint32_t> host_memory_type(const VulkanDevice& device, const void* pointe
 
 }  // namespace
 
+VulkanSlab::VulkanSlab(const VulkanDevice& device, size_t size, bool exchange)
+    : owner_(device), api_(device.api()), device_(device.handle()), size_(size), exchange_(exchange) {}
+
 Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& device, size_t size,
                                                        uint32_t memory_type, bool map, bool exchange) {
   const DeviceApi& api = device.api();
@@ -44,7 +47,7 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
     return Status::make(Code::OutOfMemory, "device '", device.info().name, "' allocates at most ",
                         bytes_text(most), " at once, ", bytes_text(size), " were requested");
 
-  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), size, exchange));
+  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(device, size, exchange));
   if (const VkResult result = api.vkCreateBuffer(device.handle(), &create, nullptr, &slab->buffer_);
       result != VK_SUCCESS)
     return Status::make(device.note(result, Code::OutOfMemory), "device '", device.info().name,
@@ -87,7 +90,7 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create_shared(const VulkanDevice
   VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &shared};
   create.size = request.bytes + (request.kind == MemoryKind::Device ? kTail : 0);
   create.usage = kUsage;
-  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), request.bytes, false));
+  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(device, request.bytes, false));
   if (const VkResult result = api.vkCreateBuffer(device.handle(), &create, nullptr, &slab->buffer_);
       result != VK_SUCCESS)
     return Status::make(device.note(result, Code::OutOfMemory), "device '", device.info().name,
@@ -164,7 +167,7 @@ Status VulkanSlab::allocate_shared(const VulkanDevice& device, const MemoryReque
 Result<std::unique_ptr<VulkanSlab>> VulkanSlab::adopt(const VulkanDevice& device,
                                                       const MemoryRequest& request) {
   if (request.handle == 0) return invalid_argument("VkBuffer: it is null");
-  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(device.api(), device.handle(), request.bytes, false));
+  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(device, request.bytes, false));
   slab->owned_ = false;
   slab->buffer_ = reinterpret_cast<VkBuffer>(static_cast<uintptr_t>(request.handle));
   VkMemoryRequirements needs;
@@ -187,7 +190,7 @@ Result<ExportedMemory> VulkanSlab::export_fd() const noexcept {
 }
 
 VulkanSlab::~VulkanSlab() {
-  if (!owned_) return;
+  if (!owned_ || owner_.is_hung()) return;
   if (buffer_ != VK_NULL_HANDLE) api_.vkDestroyBuffer(device_, buffer_, nullptr);
   if (memory_ != VK_NULL_HANDLE) api_.vkFreeMemory(device_, memory_, nullptr);
 }

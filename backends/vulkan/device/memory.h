@@ -32,10 +32,10 @@ class VulkanSlab final : public Slab {
   Result<ExportedMemory> export_fd() const noexcept;
 
  private:
-  VulkanSlab(const DeviceApi& api, VkDevice device, size_t size, bool exchange)
-      : api_(api), device_(device), size_(size), exchange_(exchange) {}
+  VulkanSlab(const VulkanDevice& device, size_t size, bool exchange);
   Status allocate_shared(const VulkanDevice& device, const MemoryRequest& request,
                          const VkMemoryRequirements& needs);
+  const VulkanDevice& owner_;
   const DeviceApi& api_;
   VkDevice device_;
   size_t size_;

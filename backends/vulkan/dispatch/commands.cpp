@@ -1,6 +1,7 @@
 #include "backends/vulkan/dispatch/commands.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/core/exception.h"
 
@@ -8,9 +9,15 @@ namespace librt::vulkan {
 namespace {
 
 constexpr uint32_t kSetsPerPool = 64;
+/// So that later submissions can be smaller, or larger, as the device turns out to be slower, or faster.
+constexpr double kPartsPerSubmission = 4;
 constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kAllAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
                                      VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
 
 uint64_t handle_of(VkBuffer buffer) {
   return reinterpret_cast<uint64_t>(buffer);
@@ -61,17 +68,13 @@ Status VulkanCommands::start(const RecordOptions& options) {
   pool.queueFamilyIndex = device_.plan().queue_family;
   VkResult result = api_.vkCreateCommandPool(device_.handle(), &pool, nullptr, &pool_);
   if (result != VK_SUCCESS) return failed("creating a command pool", result);
-  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  allocate.commandPool = pool_;
-  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  allocate.commandBufferCount = 1;
-  result = api_.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands_);
-  if (result != VK_SUCCESS) return failed("allocating a command buffer", result);
-  const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  for (Submission& submission : submissions_) {
-    result = api_.vkCreateFence(device_.handle(), &fence, nullptr, &submission.done);
-    if (result != VK_SUCCESS) return failed("creating a fence", result);
-  }
+  result = submissions_.open();
+  if (result != VK_SUCCESS) return failed("creating a fence", result);
+  budget_ = device_.pace().budget();
+  if (device_.pace().is_limited())
+    estimates_.assign(options.span_seconds.begin(), options.span_seconds.end());
+  stop_ = options.stop;
+  stoppable_ = options.stoppable;
   if (profile_) {
     query_capacity_ = options.spans + 2;
     VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
@@ -80,12 +83,26 @@ Status VulkanCommands::start(const RecordOptions& options) {
     result = api_.vkCreateQueryPool(device_.handle(), &queries, nullptr, &queries_);
     if (result != VK_SUCCESS) return failed("creating timestamps", result);
   }
+  RT_TRY(begin_part(0));
+  if (profile_) api_.vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
+  return {};
+}
+
+Status VulkanCommands::begin_part(uint32_t first_step) {
+  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocate.commandPool = pool_;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  VkResult result = api_.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands_);
+  if (result != VK_SUCCESS) return failed("allocating a command buffer", result);
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   result = api_.vkBeginCommandBuffer(commands_, &begin);
   if (result != VK_SUCCESS) return failed("beginning a command buffer", result);
-  if (profile_) api_.vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
-  // Covers writes of earlier submissions and of the host.
+  parts_.push_back({.commands = commands_, .first_step = first_step});
+  buffers_.push_back(commands_);
+  // Covers writes of earlier parts and submissions, and of the host.
+  hazards_.clear();
   const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
                                VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT, kAllAccess};
   api_.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, kWork,
@@ -93,14 +110,27 @@ Status VulkanCommands::start(const RecordOptions& options) {
   return {};
 }
 
+Status VulkanCommands::make_room(double seconds, uint32_t first_step) {
+  double& filled = parts_.back().seconds;
+  if (filled > 0 && filled + seconds > budget_ / kPartsPerSubmission) {
+    const char* const name = label_open_ && span_ < span_names_.size() ? span_names_[span_] : nullptr;
+    label(nullptr);  // a label ends in its command buffer
+    const VkResult result = api_.vkEndCommandBuffer(commands_);
+    if (result != VK_SUCCESS) return failed("ending a command buffer", result);
+    RT_TRY(begin_part(first_step));
+    label(name);
+  }
+  parts_.back().seconds += seconds;
+  return {};
+}
+
 VulkanCommands::~VulkanCommands() {
-  for (Submission& submission : submissions_) wait_for(submission);
+  static_cast<void>(submissions_.wait());
+  if (device_.is_hung()) return;
   for (VkBufferView view : views_) api_.vkDestroyBufferView(device_.handle(), view, nullptr);
   for (VkDescriptorPool pool : descriptor_pools_)
     api_.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
   if (queries_ != VK_NULL_HANDLE) api_.vkDestroyQueryPool(device_.handle(), queries_, nullptr);
-  for (const Submission& submission : submissions_)
-    if (submission.done != VK_NULL_HANDLE) api_.vkDestroyFence(device_.handle(), submission.done, nullptr);
   if (pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
 }
 
@@ -126,6 +156,10 @@ void VulkanCommands::label(const char* name) noexcept {
 
 Status VulkanCommands::mark(uint32_t span) noexcept {
   try {
+    span_seconds_ = span < estimates_.size() ? static_cast<double>(estimates_[span]) : 0;
+    // A kernel that takes long makes room for each dispatch.
+    if (span_seconds_ > 0 && span_seconds_ <= budget_) RT_TRY(make_room(span_seconds_, span));
+    span_ = span;
     if (!profile_) return {};
     if (marks_.size() + 1 >= query_capacity_)
       return invalid_argument("more marks were set than RecordOptions::spans announced (",
@@ -271,7 +305,31 @@ Status VulkanCommands::dispatch(const Dispatch& work) {
   if (y > limit)
     return unsupported("a dispatch of ", work.groups, " groups exceeds what device '", device_.info().name,
                        "' runs");
-  RT_ASSIGN(const Pipeline pipeline, device_.pipelines().get(work.shader, work.constants));
+  if (const double seconds = work.share * span_seconds_; span_seconds_ > budget_)
+    return dispatch_in_parts(work, limit, seconds);
+  return record_groups(work, static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(y), 0);
+}
+
+/// A part is some rows of the grid, in which each group finds the index that it has in the whole.
+Status VulkanCommands::dispatch_in_parts(const Dispatch& work, uint64_t limit, double seconds) {
+  const double most = static_cast<double>(std::min(work.groups, limit));
+  const double wanted = std::max(std::ceil(seconds / budget_), 1.0);
+  const auto parts = static_cast<uint64_t>(std::min(wanted, most));
+  if (wanted > most)
+    device_.note_long_work(
+        text(shader_code(work.shader).name, ": ", work.groups, " groups take an estimated ",
+             std::llround(seconds * device_.pace().factor() * 1000),
+             " ms and cannot be submitted in smaller parts; a driver's watchdog may end them"));
+  const uint64_t x = std::min(ceil_div(work.groups, parts), limit);
+  const uint64_t y = ceil_div(work.groups, x);
+  return record_groups(work, static_cast<uint32_t>(x), static_cast<uint32_t>(y),
+                       static_cast<uint32_t>(ceil_div(y, parts)), seconds);
+}
+
+/// The grid, in dispatches of `rows` rows, which take `seconds` together.
+Status VulkanCommands::record_groups(const Dispatch& work, uint32_t x, uint32_t y, uint32_t rows,
+                                     double seconds) {
+  RT_ASSIGN(const Pipeline pipeline, device_.pipelines().get(work.shader, work.constants, rows < y));
   RT_ASSIGN(const VkDescriptorSet set, descriptor_set(pipeline, work.operands));
 
   HazardTracker::Access accesses[kStorageBindings + kTexelBindings];
@@ -281,14 +339,21 @@ Status VulkanCommands::dispatch(const Dispatch& work) {
     accesses[count++] = {handle_of(slab->buffer()), operand.range.offset,
                          operand.range.offset + bound_bytes(operand.range.bytes), operand.write};
   }
-  order({accesses, count});
-  api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
-  const VkPipelineLayout layout = pipeline.layout.pipeline;
-  api_.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
-  if (!work.push.empty())
-    api_.vkCmdPushConstants(commands_, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            static_cast<uint32_t>(work.push.size_bytes()), work.push.data());
-  api_.vkCmdDispatch(commands_, static_cast<uint32_t>(x), static_cast<uint32_t>(y), 1);
+  for (uint32_t row = 0; row < y; row += rows) {
+    // Its own part, unless what went before leaves room. A kernel that writes states ends once it has begun.
+    if (seconds > 0) RT_TRY(make_room(seconds * rows / y, span_ + 1));
+    order({accesses, count});
+    api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+    const VkPipelineLayout layout = pipeline.layout.pipeline;
+    api_.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+    if (!work.push.empty())
+      api_.vkCmdPushConstants(commands_, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              static_cast<uint32_t>(work.push.size_bytes()), work.push.data());
+    if (rows == y)
+      api_.vkCmdDispatch(commands_, x, y, 1);
+    else
+      api_.vkCmdDispatchBase(commands_, 0, row, 0, x, std::min(rows, y - row), 1);
+  }
   return {};
 }
 
@@ -317,32 +382,27 @@ Status VulkanCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
 Status VulkanCommands::submit() noexcept {
   if (!finished_) return internal_error("submit() before finish()");
   RT_TRY(device_.usable());
-  Submission& submission = submissions_[next_submission_];
-  if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
-    return failed("waiting for the device", result);
-  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &commands_;
-  const VkResult result = api_.vkQueueSubmit(device_.queue(), 1, &submit, submission.done);
-  if (result != VK_SUCCESS) return failed("submitting", result);
-  submission.number = device_.count_submission();
-  next_submission_ = 1 - next_submission_;
+  for (size_t first = 0, last = 0; first < parts_.size(); first = last) {
+    VkResult result = submissions_.make_room();  // which may change the pace
+    if (result != VK_SUCCESS) return failed("waiting for the device", result);
+    const double budget = device_.pace().budget();
+    double seconds = 0;
+    do seconds += parts_[last++].seconds;
+    while (last < parts_.size() && seconds + parts_[last].seconds <= budget);
+    if (first > 0 && stop_ != nullptr && parts_[first].first_step < stoppable_)
+      if (const Status stopped = stop_->check(); !stopped.ok()) {
+        RT_TRY(wait());
+        return stopped;
+      }
+    result = submissions_.submit(std::span(buffers_).subspan(first, last - first), seconds);
+    if (result != VK_SUCCESS) return failed("submitting", result);
+  }
   return {};
 }
 
-VkResult VulkanCommands::wait_for(Submission& submission) noexcept {
-  if (submission.number == 0) return VK_SUCCESS;
-  VkResult result = api_.vkWaitForFences(device_.handle(), 1, &submission.done, VK_TRUE, UINT64_MAX);
-  if (result == VK_SUCCESS) result = api_.vkResetFences(device_.handle(), 1, &submission.done);
-  if (result == VK_SUCCESS) device_.note_completed(submission.number);
-  submission.number = 0;
-  return result;
-}
-
 Status VulkanCommands::wait() noexcept {
-  for (Submission& submission : submissions_)
-    if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
-      return failed("waiting for the device", result);
+  if (const VkResult result = submissions_.wait(); result != VK_SUCCESS)
+    return failed("waiting for the device", result);
   return device_.instance().validation_errors();
 }
 

@@ -1,13 +1,14 @@
-// A recorded command buffer: dispatches and copies with the barriers their operands need.
+// A recorded command list: dispatches and copies with the barriers their operands need, in as many command
+// buffers as it takes for a submission not to run for too long.
 //
-// Knows: slots, hazards, descriptor sets, timestamps. Must not know: what a dispatch computes.
+// Knows: slots, hazards, descriptor sets, timestamps, estimates. Must not know: what a dispatch computes.
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
 #include "backends/vulkan/device/device.h"
+#include "backends/vulkan/dispatch/submissions.h"
 
 namespace librt::vulkan {
 
@@ -26,6 +27,7 @@ struct Dispatch {
   std::span<const uint32_t> push;
   std::span<const BoundRange> operands;
   uint64_t groups = 0;  ///< folded over x and y; shaders recover the index (common.glsl)
+  double share = 1;     ///< of the time that the kernel takes
 };
 
 /// Reads and writes since the last barrier; reports when the next access needs one.
@@ -65,12 +67,19 @@ class VulkanCommands final : public CommandList {
   VulkanDevice& device() noexcept { return device_; }
 
  private:
-  struct Submission {
-    VkFence done = VK_NULL_HANDLE;
-    uint64_t number = 0;  ///< 0: already waited for
+  /// Submitted as a whole.
+  struct Part {
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    double seconds = 0;       ///< estimated
+    uint32_t first_step = 0;  ///< the run can be stopped before it if this step can be left out
   };
-  explicit VulkanCommands(VulkanDevice& device) : device_(device), api_(device.api()) {}
+  explicit VulkanCommands(VulkanDevice& device) : device_(device), api_(device.api()), submissions_(device) {}
   Status start(const RecordOptions& options);
+  Status begin_part(uint32_t first_step);
+  /// Begins another part if the current one would take too long with work of these seconds.
+  Status make_room(double seconds, uint32_t first_step);
+  Status dispatch_in_parts(const Dispatch& work, uint64_t limit, double seconds);
+  Status record_groups(const Dispatch& work, uint32_t x, uint32_t y, uint32_t rows, double seconds);
   Result<VkBuffer> buffer_of(const BufferRef& ref) const;
   /// From the newest pool, or a new one.
   Result<VkDescriptorSet> allocate_set(VkDescriptorSetLayout layout);
@@ -83,16 +92,22 @@ class VulkanCommands final : public CommandList {
   /// Ends the label of the span before, and begins one with this name; null begins none.
   void label(const char* name) noexcept;
   void barrier();
-  VkResult wait_for(Submission& submission) noexcept;
   Status failed(const char* what, VkResult result) const;
 
   VulkanDevice& device_;
   const DeviceApi& api_;
   std::vector<Slab*> slots_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  std::array<Submission, 2> submissions_;  ///< the last two, which may be in flight at once
-  size_t next_submission_ = 0;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;  ///< of the part that is recorded
+  std::vector<Part> parts_;
+  std::vector<VkCommandBuffer> buffers_;  ///< of the parts
+  Submissions submissions_;
+  std::vector<float> estimates_;  ///< seconds of each span; empty: unknown
+  double budget_ = 0;             ///< estimated seconds for one submission when this was recorded
+  double span_seconds_ = 0;
+  uint32_t span_ = 0;
+  const StopSignal* stop_ = nullptr;
+  uint32_t stoppable_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
   uint32_t sets_left_ = 0;
   std::vector<VkBufferView> views_;

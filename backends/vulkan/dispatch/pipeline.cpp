@@ -105,8 +105,8 @@ Result<Layout> PipelineStore::layout_of(uint32_t bindings) {
   return layout;
 }
 
-Result<Pipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants) {
-  const auto key = std::make_pair(shader, constants);
+Result<Pipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants, bool in_parts) {
+  const auto key = std::make_tuple(shader, constants, in_parts);
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
   const ShaderCode& code = shader_code(shader);
@@ -128,6 +128,7 @@ Result<Pipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& 
     specialization.dataSize = constants.size() * 4;
     specialization.pData = constants.data();
     VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    create.flags = in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
     create.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
     create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     create.stage.module = module;

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "backends/vulkan/device/api.h"
@@ -51,7 +52,7 @@ class PipelineStore {
   void save() noexcept;
 
   /// constants[i] specializes constant_id i. Unsupported where the device lacks what the shader needs.
-  Result<Pipeline> get(Shader shader, const std::vector<uint32_t>& constants);
+  Result<Pipeline> get(Shader shader, const std::vector<uint32_t>& constants, bool in_parts = false);
 
  private:
   /// Whether there is nothing left to write.
@@ -63,7 +64,7 @@ class PipelineStore {
   const DeviceFacts& facts_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::map<uint32_t, Layout> layouts_;  ///< by bindings
-  std::map<std::pair<Shader, std::vector<uint32_t>>, Pipeline> pipelines_;
+  std::map<std::tuple<Shader, std::vector<uint32_t>, bool>, Pipeline> pipelines_;
   std::string cache_file_;
   std::string key_;
   Status cache_problem_;

@@ -122,6 +122,12 @@ Status Program::record(CommandList& commands, const Bindings& bindings) noexcept
   try {
     RT_TRY(check_interfaces());
     auto& vulkan = static_cast<VulkanCommands&>(commands);
+    double dispatches = 0, lanes = 0;
+    for (const Step& step : steps_) {
+      if (step.kind_ != Step::Kind::Dispatch) continue;
+      dispatches += 1;
+      lanes += static_cast<double>(step.groups_) * step.constants_[0];
+    }
     for (const Step& step : steps_) {
       BoundRange ranges[kStorageBindings + kTexelBindings];
       size_t count = 0;
@@ -142,7 +148,11 @@ Status Program::record(CommandList& commands, const Bindings& bindings) noexcept
           break;
         }
         case Step::Kind::Dispatch: {
-          const Dispatch dispatch{step.shader_, step.constants_, step.push_, {ranges, count}, step.groups_};
+          // By its invocations; they may do much more than those of the others.
+          const double share =
+              std::max(static_cast<double>(step.groups_) * step.constants_[0] / lanes, 1 / dispatches);
+          const Dispatch dispatch{step.shader_,    step.constants_, step.push_,
+                                  {ranges, count}, step.groups_,    share};
           if (Status status = vulkan.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
           break;
         }

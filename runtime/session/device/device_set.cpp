@@ -37,6 +37,7 @@ Status DeviceSet::add(DevicePtr device) {
   }
   alignment_ = std::max(alignment_, info.alignment);
   device->custom_operators = options_.custom_operators.get();
+  if (info.wants_estimates) entry.profile = read_profile(options_.cache_folder, info);
   entry.device = std::move(device);
   entries_.push_back(std::move(entry));
   return {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/backend/interop.h"
+#include "runtime/session/device/device_profile.h"
 
 namespace librt {
 
@@ -20,6 +21,7 @@ class DeviceSet {
     DevicePtr device;
     std::string backend;
     uint8_t space = 0;
+    DeviceProfile profile = {};  ///< if the device wants_estimates
   };
   static constexpr size_t kChosen = 0;
 

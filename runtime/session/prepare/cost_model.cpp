@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "runtime/core/hash.h"
 #include "runtime/session/prepare/legalize.h"
@@ -152,6 +153,30 @@ double moving_seconds(const DeviceProfile& profile, double bytes) {
   return least;
 }
 
+NodeWork work_of(const Step& step, const Program& program, std::optional<DType> asked) {
+  const bool is_node = step.node != nullptr;
+  NodeWork node{.family = is_node ? family_of(step, program) : Family::Elementwise,
+                .node = step.node,
+                .flops = step.cost.flops,
+                .bytes = step.cost.bytes};
+  if (!is_node) node.bytes = 2 * static_cast<double>(program.values[step.outputs[0]].bytes);
+  for (const Ref input : step.inputs) {
+    if (input == kNone) continue;
+    const PlanValue& value = program.values[root_of(program, input)];
+    if (value.source == ValueSource::Constant || value.source == ValueSource::State)
+      node.weight_bytes += static_cast<double>(value.info.bytes());
+  }
+  node.weight_bytes = std::min(node.weight_bytes, node.bytes);
+  const DType own =
+      step.inputs.empty() || step.inputs[0] == kNone ? DType::F32 : program.values[step.inputs[0]].info.dtype;
+  if (!is_node) return node;
+  node.block_share = block_share_of(step, node.family, program);
+  const ops::Page* page = ops::page_of(step.node->kind());
+  const bool matmul = page != nullptr && page->arithmetic == ops::Arithmetic::Matmul;
+  node.element_bytes = static_cast<uint8_t>(size_of(asked && matmul && is_float(own) ? *asked : own));
+  return node;
+}
+
 }  // namespace
 
 Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states,
@@ -174,23 +199,7 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
   Workload work;
   work.hash = kHashSeed;
   for (const Step& step : program->steps) {
-    NodeWork node{.family = family_of(step, *program),
-                  .node = step.node,
-                  .flops = step.cost.flops,
-                  .bytes = step.cost.bytes};
-    for (const Ref input : step.inputs) {
-      if (input == kNone) continue;
-      const PlanValue& value = program->values[root_of(*program, input)];
-      if (value.source == ValueSource::Constant || value.source == ValueSource::State)
-        node.weight_bytes += static_cast<double>(value.info.bytes());
-    }
-    node.weight_bytes = std::min(node.weight_bytes, node.bytes);
-    node.block_share = block_share_of(step, node.family, *program);
-    const DType own = step.inputs.empty() || step.inputs[0] == kNone
-                          ? DType::F32
-                          : program->values[step.inputs[0]].info.dtype;
-    const bool matmul = ops::page_of(step.node->kind())->arithmetic == ops::Arithmetic::Matmul;
-    node.element_bytes = static_cast<uint8_t>(size_of(asked && matmul && is_float(own) ? *asked : own));
+    const NodeWork node = work_of(step, *program, asked);
     work.weight_bytes += node.weight_bytes;
     const double identity[] = {static_cast<double>(step.node->kind()),
                                static_cast<double>(node.element_bytes), node.flops, node.bytes,
@@ -234,6 +243,19 @@ double node_seconds(const NodeWork& node, const Workload& work, const DeviceProf
                                                  : node.bytes / (share * profile.memory_bandwidth)) /
                                            node.block_share;
   return std::max({seconds, moving, reading});
+}
+
+std::vector<float> step_seconds(const Program& program, uint32_t first, uint32_t last,
+                                const DeviceProfile& profile) {
+  Workload work;
+  for (uint32_t s = first; s < last; ++s) {
+    work.nodes.push_back(work_of(program.steps[s], program, std::nullopt));
+    work.weight_bytes += work.nodes.back().weight_bytes;
+  }
+  std::vector<float> seconds;
+  for (const NodeWork& node : work.nodes)
+    seconds.push_back(static_cast<float>(node_seconds(node, work, profile)));
+  return seconds;
 }
 
 double run_seconds(const Workload& work, bool host_memory, const DeviceProfile& profile) {

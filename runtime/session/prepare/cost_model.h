@@ -14,6 +14,8 @@
 
 namespace librt {
 
+struct Program;
+
 /// What a node asks of any device.
 struct NodeWork {
   Family family = Family::Elementwise;
@@ -43,6 +45,9 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
 /// fit into a cache. Bytes move as fast as the faster of the curves for element-wise nodes and for matrix
 /// times vector shows: where kernels of the one are bound by instructions, the other shows the bandwidth.
 double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile);
+/// Of each step in [first, last) of a program, also of its copies.
+std::vector<float> step_seconds(const Program& program, uint32_t first, uint32_t last,
+                                const DeviceProfile& profile);
 /// Seconds of a run: all nodes, submitting it, and transfers of inputs and outputs unless the device uses the
 /// host's memory.
 double run_seconds(const Workload& work, bool host_memory, const DeviceProfile& profile);

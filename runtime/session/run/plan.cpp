@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/core/hash.h"
+#include "runtime/session/prepare/cost_model.h"
 #include "runtime/session/run/clock.h"
 #include "runtime/session/run/slot_table.h"
 
@@ -143,10 +144,14 @@ Status Plan::record_stage(PlanContext& context, const Stage& stage, Recording& r
   }
   std::vector<const char*> names(context.profile ? stage.last - stage.first : 0);
   for (size_t i = 0; i < names.size(); ++i) names[i] = program_->steps[stage.first + i].name.c_str();
+  std::vector<float> seconds;
+  if (device.info().wants_estimates)
+    seconds = step_seconds(*program_, stage.first, stage.last, context.devices.entry(stage.device).profile);
   RT_ASSIGN(
       recording.commands,
       device.begin({.slots = recording.slots,
                     .spans = stage.last - stage.first,
+                    .span_seconds = seconds,
                     .profile = context.profile,
                     .replay = context.replay,
                     .span_names = names,

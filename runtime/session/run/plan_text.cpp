@@ -151,7 +151,7 @@ std::string Session::plan_text() const {
   if (total.updates > 0) append(out, "states: ", total.updates, " updated, ", total.in_place, " in place\n");
   for (size_t i = 0; i < devices().size(); ++i)
     for (const std::string& feature : devices().device(i).info().features)
-      if (feature.starts_with("quarantine: ") || feature.starts_with("cache: ")) append(out, feature, "\n");
+      if (feature.find(": ") != std::string::npos) append(out, feature, "\n");
   out += shared_.kernel_tuner.notes();
   append(out, "work: ", static_cast<uint64_t>(total.work.flops / 1e6), " Mflop, ",
          bytes_text(static_cast<uint64_t>(total.work.bytes)), " moved\n");
