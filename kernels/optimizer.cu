@@ -1,6 +1,7 @@
-// Four elements per thread. Block-quantized states: a block belongs to adjacent threads, which dequantize it,
-// compute the step, the new scale and the new quantized values; thresholds and values of the codebooks are in
-// shared memory.
+// Four elements per thread. A thread block finds its weight by its index; how a weight is divided does not
+// depend on the other weights of the launch, and so neither do its results. Block-quantized states: a block
+// belongs to adjacent threads, which dequantize it, compute the step, the new scale and the new quantized
+// values; thresholds and values of the codebooks are in shared memory.
 #include "kernels/optimizer.h"
 
 #include <algorithm>
@@ -104,6 +105,46 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepScalars& scala
   }
 }
 
+/// A thread block's weight, and its place among the blocks of that weight.
+struct Place {
+  int first;  ///< of the weight's pointers
+  unsigned block, blocks;
+  int64_t count;
+
+  RT_DEVICE explicit Place(const StepTable& table) {
+    int low = 0, high = table.weights;  // first_block[low] <= blockIdx.x < first_block[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (table.first_block[middle] <= blockIdx.x ? low : high) = middle;
+    }
+    first = low * table.stride;
+    block = blockIdx.x - table.first_block[low];
+    blocks = table.first_block[low + 1] - table.first_block[low];
+    count = table.count[low];
+  }
+  template <class X = void>
+  RT_DEVICE const X* operand(const StepTable& table, int i) const {
+    return static_cast<const X*>(table.pointers[first + i]);
+  }
+  template <class X = void>
+  RT_DEVICE X* result(const StepTable& table, int i) const {
+    return static_cast<X*>(table.pointers[first + table.results + i]);
+  }
+  RT_DEVICE int64_t first_element() const {
+    return (static_cast<int64_t>(block) * kThreads + threadIdx.x) * kEach;
+  }
+  RT_DEVICE int64_t stride() const { return static_cast<int64_t>(blocks) * kThreads * kEach; }
+};
+/// The parameter and its gradient.
+struct Weight {
+  const void *parameter, *grad;
+  void* new_parameter;
+  RT_DEVICE Weight(const StepTable& table, const Place& place)
+      : parameter(place.operand(table, StepTable::kParameter)),
+        grad(place.operand(table, StepTable::kGradient)),
+        new_parameter(place.result(table, StepTable::kParameter)) {}
+};
+
 /// Sums of squares for Lamb.
 struct Squares {
   float parameter = 0, direction = 0;
@@ -111,11 +152,11 @@ struct Squares {
 /// Elements [first, first + kEach) before `end`, with their states. Lamb's direction is stored for
 /// apply_lamb().
 template <class T>
-RT_DEVICE void step_four(const StepArguments& to, const StepScalars& scalars, Four (&states)[kMaxStates],
-                         int64_t first, int64_t end, Squares& squares) {
-  Four parameter = load_floats<T>(to.parameter, first, end);
+RT_DEVICE void step_four(const StepArguments& to, const Weight& weight, const StepScalars& scalars,
+                         Four (&states)[kMaxStates], int64_t first, int64_t end, Squares& squares) {
+  Four parameter = load_floats<T>(weight.parameter, first, end);
   if (!scalars.skips) {
-    const Four grad = load_floats<T>(to.grad, first, end);
+    const Four grad = load_floats<T>(weight.grad, first, end);
     Four direction;
     RT_UNROLL
     for (int k = 0; k < kEach; ++k) {
@@ -130,7 +171,7 @@ RT_DEVICE void step_four(const StepArguments& to, const StepScalars& scalars, Fo
     }
     if (to.rule == StepRule::Lamb) return store_before(to.direction, direction, first, end);
   }
-  store_floats<T>(to.new_parameter, parameter, first, end);
+  store_floats<T>(weight.new_parameter, parameter, first, end);
 }
 
 /// Lamb's two sums per thread block.
@@ -145,19 +186,24 @@ RT_DEVICE void store_squares(const StepArguments& to, Squares squares) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) step_parameter(StepArguments to, StepStates at) {
+__global__ void __launch_bounds__(kThreads)
+    step_parameters(const __grid_constant__ StepArguments to, const __grid_constant__ StepTable table) {
   const StepScalars scalars(to);
+  const Place place(table);
+  const Weight weight(table, place);
   Squares squares;
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kEach;
-  for (int64_t i = global_index() * kEach; i < to.count; i += stride) {
+  const int64_t count = place.count, stride = place.stride();
+  for (int64_t i = place.first_element(); i < count; i += stride) {
     Four states[kMaxStates] = {};
     RT_UNROLL
     for (int s = 0; s < kMaxStates; ++s)
-      if (to.has[s]) states[s] = load_before<kEach>(at.now[s], i, to.count);
-    step_four<T>(to, scalars, states, i, to.count, squares);
+      if (to.has[s])
+        states[s] = load_before<kEach>(place.operand<float>(table, StepTable::kFirstState + s), i, count);
+    step_four<T>(to, weight, scalars, states, i, count, squares);
     RT_UNROLL
     for (int s = 0; s < kMaxStates; ++s)
-      if (to.has[s]) store_before(at.next[s], states[s], i, to.count);
+      if (to.has[s])
+        store_before(place.result<float>(table, StepTable::kFirstState + s), states[s], i, count);
   }
   store_squares(to, squares);
 }
@@ -167,7 +213,7 @@ struct Codebooks {
   float values[2][256];
   float tree[2][256];  ///< search tree of thresholds: children of [k] are [2 k] (x below it), [2 k + 1]
 
-  RT_DEVICE void load(const BlockStates& at) {
+  RT_DEVICE void load(const BlockForm& at) {
     for (int c = 0; c < 2; ++c) {
       const float* book = at.codebooks[c];
       const int i = static_cast<int>(threadIdx.x);
@@ -211,31 +257,36 @@ RT_DEVICE float group_maximum(float value, int threads, float* shared) {
 
 /// `threads` per block of states, a power of two.
 template <class T>
-__global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockStates at, int threads) {
+__global__ void __launch_bounds__(kThreads)
+    step_blocks(const __grid_constant__ StepArguments to, const __grid_constant__ BlockForm at,
+                const __grid_constant__ StepTable table, int threads) {
   __shared__ Codebooks codebooks;
   __shared__ float shared[kWarpSize];
   codebooks.load(at);
   const StepScalars scalars(to);
+  const Place place(table);
+  const Weight weight(table, place);
   Squares squares;
   const int together = kThreads / threads;
   const int slot = static_cast<int>(threadIdx.x) / threads, lane = static_cast<int>(threadIdx.x) % threads;
-  const int64_t blocks = ceil_div(to.count, at.size);
-  for (int64_t group = blockIdx.x; group * together < blocks; group += gridDim.x) {
+  const int64_t blocks = ceil_div(place.count, at.size);
+  for (int64_t group = place.block; group * together < blocks; group += place.blocks) {
     const int64_t block = group * together + slot, begin = block * at.size;
-    const int64_t end = min(begin + at.size, to.count), i = begin + kEach * lane;
+    const int64_t end = min(begin + at.size, place.count), i = begin + kEach * lane;
     Four states[kMaxStates] = {};
     Vector<uint8_t, kEach> quantized[kMaxStates];
     float scales[kMaxStates];
     RT_UNROLL
     for (int s = 0; s < kMaxStates; ++s) {
       if (!to.has[s]) continue;
-      quantized[s] = load_before<kEach>(at.quantized[s], i, end);
-      scales[s] = block < blocks ? at.scales[s][block] : 0.0f;
+      const int values = StepTable::kFirstState + 2 * s;
+      quantized[s] = load_before<kEach>(place.operand<uint8_t>(table, values), i, end);
+      scales[s] = block < blocks ? place.operand<float>(table, values + 1)[block] : 0.0f;
       const float* book = codebooks.values[at.negative[s] ? 0 : 1];
       RT_UNROLL
       for (int k = 0; k < kEach; ++k) states[s][k] = book[quantized[s][k]] * scales[s];
     }
-    step_four<T>(to, scalars, states, i, end, squares);
+    step_four<T>(to, weight, scalars, states, i, end, squares);
     RT_UNROLL
     for (int s = 0; s < kMaxStates; ++s) {
       if (!to.has[s]) continue;
@@ -251,8 +302,9 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
       } else {
         __syncthreads();  // other threads of the group still read the scale
       }
-      store_before(at.next_quantized[s], quantized[s], i, end);
-      if (lane == 0 && block < blocks) at.next_scales[s][block] = scales[s];
+      const int values = StepTable::kFirstState + 2 * s;
+      store_before(place.result<uint8_t>(table, values), quantized[s], i, end);
+      if (lane == 0 && block < blocks) place.result<float>(table, values + 1)[block] = scales[s];
     }
   }
   store_squares(to, squares);
@@ -260,59 +312,79 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
 
 /// p' = p - rate ratio direction, ratio = |p| / |direction|.
 template <class T>
-__global__ void __launch_bounds__(kThreads) apply_lamb(StepArguments to, int sums) {
+__global__ void __launch_bounds__(kThreads)
+    apply_lamb(const __grid_constant__ StepArguments to, const __grid_constant__ StepTable table) {
   __shared__ float shared[kWarpSize];
   const StepScalars scalars(to);
   if (scalars.skips) return;  // the first pass has stored p
+  const Place place(table);
+  const Weight weight(table, place);
   Squares squares;
-  for (int i = static_cast<int>(threadIdx.x); i < sums; i += kThreads) {
+  for (unsigned i = threadIdx.x; i < place.blocks; i += kThreads) {
     squares.parameter += to.squares[2 * i];
     squares.direction += to.squares[2 * i + 1];
   }
   const float parameter = block_sum(squares.parameter, shared),
               direction = block_sum(squares.direction, shared);
   const float ratio = parameter > 0 && direction > 0 ? sqrtf(parameter) / sqrtf(direction) : 1.0f;
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kEach;
-  for (int64_t i = global_index() * kEach; i < to.count; i += stride) {
-    Four p = load_floats<T>(to.parameter, i, to.count);
-    const Four step = load_before<kEach>(to.direction, i, to.count);
+  const int64_t count = place.count, stride = place.stride();
+  for (int64_t i = place.first_element(); i < count; i += stride) {
+    Four p = load_floats<T>(weight.parameter, i, count);
+    const Four step = load_before<kEach>(to.direction, i, count);
     RT_UNROLL
     for (int k = 0; k < kEach; ++k) p[k] -= ratio * scalars.rate * step[k];
-    store_floats<T>(to.new_parameter, p, i, to.count);
+    store_floats<T>(weight.new_parameter, p, i, count);
   }
 }
 
-LaunchConfig config_of(int64_t groups, cudaStream_t stream) {
-  return {dim3(static_cast<unsigned>(std::min(groups, int64_t{kMaxStepBlocks}))), dim3(kThreads), 0, stream};
+static_assert(sizeof(StepArguments) + sizeof(BlockForm) + sizeof(StepTable) + sizeof(int) <= 4096,
+              "what a kernel's parameters may take on every device");
+
+/// Threads that share a block of quantized states, a power of two.
+int threads_of_block(const BlockForm& form) {
+  int threads = 1;
+  while (threads * kEach < form.size) threads *= 2;
+  return threads;
+}
+
+unsigned limited(int64_t blocks) {
+  return static_cast<unsigned>(std::min(blocks, int64_t{kMaxStepBlocks}));
+}
+
+LaunchConfig config_of(const StepTable& table, cudaStream_t stream) {
+  return {dim3(table.first_block[table.weights]), dim3(kThreads), 0, stream};
 }
 
 template <class T>
-cudaError_t finish_step(const StepArguments& to, const LaunchConfig& first, cudaStream_t stream) {
+cudaError_t finish_step(const StepArguments& to, const StepTable& table, cudaStream_t stream) {
   if (to.rule != StepRule::Lamb) return cudaSuccess;
-  return launch(apply_lamb<T>, config_of(ceil_div(to.count, kEach * kThreads), stream), to,
-                static_cast<int>(first.grid.x));
+  return launch(apply_lamb<T>, config_of(table, stream), to, table);
 }
 
 }  // namespace
 
-cudaError_t optimizer_step(const StepArguments& arguments, const StepStates& states, cudaStream_t stream) {
+unsigned thread_blocks_of_step(int64_t count) {
+  return limited(ceil_div(count, kEach * kThreads));
+}
+unsigned thread_blocks_of_step(int64_t count, const BlockForm& form) {
+  return limited(ceil_div(ceil_div(count, form.size), kThreads / threads_of_block(form)));
+}
+
+cudaError_t optimizer_step(const StepArguments& arguments, const StepTable& table, cudaStream_t stream) {
   return with_float(arguments.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const LaunchConfig config = config_of(ceil_div(arguments.count, kEach * kThreads), stream);
-    const cudaError_t error = launch(step_parameter<T>, config, arguments, states);
-    return error != cudaSuccess ? error : finish_step<T>(arguments, config, stream);
+    const cudaError_t error = launch(step_parameters<T>, config_of(table, stream), arguments, table);
+    return error != cudaSuccess ? error : finish_step<T>(arguments, table, stream);
   });
 }
 
-cudaError_t blockwise_step(const StepArguments& arguments, const BlockStates& states, cudaStream_t stream) {
-  int threads = 1;
-  while (threads * kEach < states.size) threads *= 2;
+cudaError_t blockwise_step(const StepArguments& arguments, const BlockForm& form, const StepTable& table,
+                           cudaStream_t stream) {
   return with_float(arguments.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const int64_t blocks = ceil_div(arguments.count, states.size);
-    const LaunchConfig config = config_of(ceil_div(blocks, kThreads / threads), stream);
-    const cudaError_t error = launch(step_blocks<T>, config, arguments, states, threads);
-    return error != cudaSuccess ? error : finish_step<T>(arguments, config, stream);
+    const cudaError_t error =
+        launch(step_blocks<T>, config_of(table, stream), arguments, form, table, threads_of_block(form));
+    return error != cudaSuccess ? error : finish_step<T>(arguments, table, stream);
   });
 }
 

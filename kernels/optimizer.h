@@ -1,4 +1,4 @@
-// Optimizer steps, one pass over a parameter. Results may alias their operands.
+// Optimizer steps, one pass over the parameters of one form. Results may be their own operands.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,15 +15,12 @@ inline constexpr int kMaxStates = 3;
 /// The largest grid of a step; Lamb has two sums per thread block.
 inline constexpr unsigned kMaxStepBlocks = 2048;
 
-/// Arguments common to all rules. Scalars are passed as device pointers, so that recorded work never changes.
-/// Formulas: schema/ops.fbs.
+/// What the weights of a launch have in common. Scalars are passed as device pointers, so that recorded work
+/// never changes. Formulas: schema/ops.fbs.
 struct StepArguments {
   StepRule rule = StepRule::Sgd;
   bool variant = false;                 ///< Sgd: Nesterov; Adam: decoupled weight decay
   ElementType type = ElementType::F32;  ///< of parameter and gradient: f32, f16, bf16
-  int64_t count = 0;
-  const void *parameter = nullptr, *grad = nullptr;
-  void* new_parameter = nullptr;
   const float* learning_rate = nullptr;
   const int32_t* step = nullptr;          ///< counts from 1
   const float* gradient_scale = nullptr;  ///< null: 1
@@ -35,31 +32,56 @@ struct StepArguments {
   float momentum = 0;  ///< RmsProp
   float epsilon = 0, weight_decay = 0;
   bool has[kMaxStates] = {};   ///< which states are present
-  float* direction = nullptr;  ///< Lamb: memory for `count` values
+  float* direction = nullptr;  ///< Lamb: memory for as many values as the weight has
   float* squares = nullptr;    ///< Lamb: memory for 2 kMaxStepBlocks values
+
+  bool operator==(const StepArguments&) const = default;
 };
 
-/// States [count] in f32; null where absent.
-struct StepStates {
-  const float* now[kMaxStates] = {};
-  float* next[kMaxStates] = {};
-};
-
-/// Quantized states in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last one
-/// shorter: each value is codebook[code] times its block's scale.
-struct BlockStates {
-  const uint8_t* quantized[kMaxStates] = {};
-  const float* scales[kMaxStates] = {};
-  uint8_t* next_quantized[kMaxStates] = {};
-  float* next_scales[kMaxStates] = {};
+/// Of quantized states in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last
+/// one shorter: each value is codebook[code] times its block's scale.
+struct BlockForm {
   bool negative[kMaxStates] = {};  ///< signed: codebook 0; else codebook 1, and values above 0 stay above 0
   const float* codebooks[2] = {};  ///< ascending
   int levels[2] = {};              ///< 2 to 256 values
   int size = 256;
+
+  bool operator==(const BlockForm&) const = default;
 };
 inline constexpr int64_t kLargestStateBlock = 1024;
 
-cudaError_t optimizer_step(const StepArguments& arguments, const StepStates& states, cudaStream_t stream);
-cudaError_t blockwise_step(const StepArguments& arguments, const BlockStates& states, cudaStream_t stream);
+/// The weights that a launch updates, all of one form, each independent of the others. It is a parameter of
+/// the kernel, so that recorded work needs no device memory for it.
+struct StepTable {
+  static constexpr int kMostWeights = 80, kMostPointers = 352;
+  /// The pointers of a weight: parameter, gradient, then each state up to the last one that is present
+  /// (quantized: values and scales). Out of place: as many for the results, null for the gradient.
+  static constexpr int kParameter = 0, kGradient = 1, kFirstState = 2;
+
+  int stride = 0;   ///< pointers per weight
+  int results = 0;  ///< where those of the results begin; 0: in place
+  int weights = 0;
+  unsigned first_block[kMostWeights + 1] = {};  ///< of each weight, in the grid
+  int64_t count[kMostWeights] = {};
+  void* pointers[kMostPointers] = {};
+
+  bool full() const { return weights == kMostWeights || (weights + 1) * stride > kMostPointers; }
+  /// The table is not full.
+  void add(int64_t elements, unsigned blocks, void* const* operands) {
+    for (int i = 0; i < stride; ++i) pointers[weights * stride + i] = operands[i];
+    count[weights] = elements;
+    first_block[weights + 1] = first_block[weights] + blocks;
+    ++weights;
+  }
+};
+
+/// Thread blocks that one weight takes.
+unsigned thread_blocks_of_step(int64_t count);
+unsigned thread_blocks_of_step(int64_t count, const BlockForm& form);
+
+/// Lamb: tables of one weight.
+cudaError_t optimizer_step(const StepArguments& arguments, const StepTable& table, cudaStream_t stream);
+cudaError_t blockwise_step(const StepArguments& arguments, const BlockForm& form, const StepTable& table,
+                           cudaStream_t stream);
 
 }  // namespace librt::cuda

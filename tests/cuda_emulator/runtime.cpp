@@ -640,4 +640,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
+// Not CUDA: the launches of this process, for tests that have loaded the module.
+uint64_t cuda_emulator_launches();
+uint64_t cuda_emulator_launches() {
+  const std::lock_guard lock(runtime().mutex);
+  return cuda_emulator::counts().launches;
+}
+
 }  // extern "C"

@@ -14,6 +14,9 @@
 namespace librt::cuda {
 namespace {
 
+/// Of tasks that may still be joined: each new one is compared with all.
+constexpr size_t kMostAccesses = 4096;
+
 /// DeviceInfo::alignment; what cuBLASLt's heuristics assume of every operand.
 constexpr uintptr_t kOperandAlignment = 256;
 
@@ -105,6 +108,45 @@ Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
                           " bytes, for loads of 16 bytes and cuBLASLt");
   try {
     steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
+    joinable_ = steps_.size();
+    joinable_accesses_.clear();
+  } catch (...) {
+    return caught_exception("recording a kernel");
+  }
+  return {};
+}
+
+bool CudaCommands::depends_on_joinable(std::span<const Access> accesses) const noexcept {
+  for (const Access& access : accesses)
+    for (const Access& earlier : joinable_accesses_)
+      if ((access.write || earlier.write) && access.begin < earlier.end && earlier.begin < access.end)
+        return true;
+  return false;
+}
+
+Status CudaCommands::add_joining(std::unique_ptr<Task> task, const Bindings& bindings) noexcept {
+  if (profile_ || device_.validation() || misaligned_ || finished_) return add(std::move(task));
+  try {
+    std::vector<Access> accesses;
+    const auto note = [&](const BufferRef& ref, bool write) {
+      const std::byte* const begin = place_of(ref);
+      if (begin != nullptr && ref.bytes > 0) accesses.push_back({begin, begin + ref.bytes, write});
+    };
+    for (const BufferRef& ref : bindings.inputs) note(ref, false);
+    for (const BufferRef& ref : bindings.outputs) note(ref, true);
+    note(bindings.scratch, true);
+    std::vector<Access> all;  // of this task and those that it may be joined to
+    size_t first = steps_.size();
+    if (joinable_accesses_.size() < kMostAccesses && !depends_on_joinable(accesses)) {
+      first = joinable_;
+      all = joinable_accesses_;
+    }
+    all.insert(all.end(), accesses.begin(), accesses.end());
+    bool joined = false;
+    for (size_t i = first; i < steps_.size() && !joined; ++i) joined = steps_[i].task->join(*task);
+    if (!joined) RT_TRY(add(std::move(task)));
+    joinable_ = first;
+    joinable_accesses_ = std::move(all);
   } catch (...) {
     return caught_exception("recording a kernel");
   }

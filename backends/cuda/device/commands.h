@@ -22,6 +22,12 @@ class Task {
   virtual cudaError_t run(cudaStream_t stream) noexcept = 0;
   /// After run() has failed: why, where that is not an error of CUDA.
   virtual Status failure() const { return {}; }
+  /// Takes over the work of a task that is recorded later and independent of this one, so that one launch
+  /// does both; false: it cannot, and `later` is unchanged.
+  virtual bool join(Task& later) {
+    (void)later;
+    return false;
+  }
 };
 
 /// How a task runs after its first run.
@@ -44,6 +50,9 @@ class CudaCommands final : public CommandList {
   Status timings(std::span<uint64_t> nanoseconds) noexcept override;
 
   Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
+  /// add(), or join() of a task of the same kind, with nothing in between but others of this call that are
+  /// independent of each other. Not with profile or validation, where every node is a step of its own.
+  Status add_joining(std::unique_ptr<Task> task, const Bindings& bindings) noexcept;
   /// Of an operand of the task to be added, which must be at a multiple of kOperandAlignment: else add()
   /// fails. Null for an absent one.
   std::byte* address_of(const BufferRef& ref) const noexcept;
@@ -59,6 +68,12 @@ class CudaCommands final : public CommandList {
     bool begins_span = false;
     size_t time = 0;  ///< index of its event in times_, if begins_span
   };
+  /// Bytes that a task reads or writes.
+  struct Access {
+    const std::byte *begin, *end;
+    bool write;
+  };
+  bool depends_on_joinable(std::span<const Access> accesses) const noexcept;
   /// Steps first to last - 1: one graph, or enqueued one by one.
   struct StepRange {
     size_t first, last;
@@ -80,6 +95,9 @@ class CudaCommands final : public CommandList {
   uint32_t spans_ = 0, span_ = 0;
   bool profile_ = false, replay_ = true, finished_ = false, submitted_ = false;
   std::vector<const char*> span_names_;
+  /// Steps from here on, and what they access: independent of each other, and joinable.
+  size_t joinable_ = 0;
+  std::vector<Access> joinable_accesses_;
   std::vector<StepRange> ranges_;
   bool captured_ = false;
   mutable bool misaligned_ = false;
