@@ -20,6 +20,16 @@ std::vector<Case> cases_gradient_scale() {
   const double infinity = std::numeric_limits<double>::infinity();
   cases.push_back(make_case("global_norm", op::GlobalNormAttributes{}, {f32({3, 5}), f32({7}), f32({})}));
   cases.push_back(make_case("global_norm_one", op::GlobalNormAttributes{}, {f32({300})}));
+  cases.push_back(
+      no_gradient(make_case("global_norm_types", op::GlobalNormAttributes{},
+                            {f32({20011}), tensor(DType::F16, {5}), tensor(DType::BF16, {2, 3})})));
+  // More than a launch takes, and one without elements.
+  std::vector<std::optional<CaseInput>> many(200, f32({1}));
+  many[7] = f32({0, 3});
+  many[150] = f32({33});
+  cases.push_back(no_gradient(make_case("global_norm_many", op::GlobalNormAttributes{}, many)));
+  many[190] = with_values(f32({2}), {1, infinity});
+  add(cases, "all_finite_many_infinity", op::AllFiniteAttributes{}, many, 1);
   add(cases, "all_finite", op::AllFiniteAttributes{}, {f32({3, 5}), f32({40})}, 1);
   add(cases, "all_finite_infinity", op::AllFiniteAttributes{},
       {f32({3, 5}), with_values(f32({3}), {1, -infinity, 2})}, 1);

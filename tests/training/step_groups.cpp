@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -339,6 +340,52 @@ TEST(StepGroups, ASkippedStepKeepsEverything) {
   // Out of place: something to see.
   ASSERT_TRUE(steps.add(adam(), 1000, {.in_place = false}));
   steps.check(3);
+}
+
+TEST(StepGroups, TheNormOfAllGradientsIsTwoLaunches) {
+  if (backend != "cuda_emu") GTEST_SKIP() << "launches are not counted";
+  Memory memory;
+  Recorded norm;
+  std::vector<Operand> inputs;
+  for (int64_t i = 0; i < 150; ++i) {
+    inputs.push_back(
+        {.present = true, .info = {.dtype = DType::F32, .shape = {1 + i * 131}}, .value = nullptr});
+    norm.inputs.push_back(memory.add(DType::F32, 1 + i * 131, -1, 1));
+  }
+  norm.outputs.push_back(memory.add(DType::F32, 1, 0, 0));
+  Node node;
+  node.op = make_op(op::GlobalNormAttributes{});
+  const TensorInfo scalar{.dtype = DType::F32, .shape = {}};
+  const NodeView view{node, inputs, std::span(&scalar, 1)};
+  const auto rows = device->kernels().candidates(*device, view);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  auto kernel = rows->at(0)->create(*device, view, std::vector<LayoutId>(inputs.size(), kDense));
+  ASSERT_TRUE(kernel.ok());
+  const size_t scratch = (*kernel)->requirements().scratch;
+  auto values = device->allocate(memory.bytes().size()), partial = device->allocate(scratch);
+  ASSERT_TRUE(values.ok() && partial.ok());
+  ASSERT_TRUE(device->upload(**values, 0, memory.bytes()).ok());
+  Slab* const slots[] = {values->get(), partial->get()};
+  auto list = device->begin({.slots = slots, .spans = 1});
+  ASSERT_TRUE(list.ok());
+  ASSERT_TRUE((*kernel)->record(**list, {norm.inputs, norm.outputs, {1, 0, scratch}, {}}).ok());
+  ASSERT_TRUE((*list)->finish().ok());
+  const auto before = launches();
+  ASSERT_TRUE((*list)->submit().ok());
+  ASSERT_TRUE((*list)->wait().ok());
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(*launches() - *before, 2u);
+  double sum = 0;
+  for (const BufferRef& ref : norm.inputs)
+    for (size_t i = 0; i < ref.bytes / sizeof(float); ++i) {
+      float x = 0;
+      std::memcpy(&x, &memory.bytes()[ref.offset + i * sizeof x], sizeof x);
+      sum += static_cast<double>(x) * static_cast<double>(x);
+    }
+  float found = 0;
+  ASSERT_TRUE(
+      device->download(**values, norm.outputs[0].offset, std::as_writable_bytes(std::span(&found, 1))).ok());
+  EXPECT_NEAR(static_cast<double>(found), std::sqrt(sum), 1e-6 * std::sqrt(sum));
 }
 
 }  // namespace
