@@ -90,6 +90,60 @@ TEST(VulkanDevicePlan, DiscreteUsesDeviceMemoryAndStaging) {
   EXPECT_FALSE(plan->texel_loads);
 }
 
+TEST(VulkanDevicePlan, ResizableBarIsWrittenDirectly) {
+  DeviceFacts facts = discrete();
+  facts.memory[3].heap_bytes = facts.memory[2].heap_bytes;
+  const auto plan = plan_device(facts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->tensor_memory, 3u);
+  EXPECT_TRUE(plan->writable);
+  EXPECT_FALSE(plan->mapped);  // the host would read it over the bus
+  EXPECT_EQ(plan->staging_memory, 1u);
+  EXPECT_EQ(plan->reading_memory, 1u);
+}
+
+TEST(VulkanDevicePlan, UncachedMemoryIsReadThroughCachedMemory) {
+  DeviceFacts facts = device("Phone", DeviceType::IntegratedGpu);
+  const uint64_t bytes = facts.memory[0].heap_bytes;
+  facts.memory = {{.device_local = true, .host_visible = true, .host_coherent = true, .heap_bytes = bytes},
+                  {.device_local = true, .host_visible = true, .host_cached = true, .heap_bytes = bytes}};
+  auto plan = plan_device(facts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->tensor_memory, 0u);
+  EXPECT_EQ(plan->staging_memory, 0u);
+  EXPECT_EQ(plan->reading_memory, 1u);
+  EXPECT_TRUE(plan->writable);
+  EXPECT_FALSE(plan->mapped);
+  facts.memory.pop_back();  // nothing is cached: all is read as it is
+  plan = plan_device(facts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->mapped);
+  facts.memory[0].host_cached = true;
+  EXPECT_TRUE(plan_device(facts)->mapped);
+}
+
+TEST(VulkanDevicePlan, QueueWithTimestamps) {
+  DeviceFacts facts = discrete();
+  facts.queues[0].timestamp_bits = 36;
+  EXPECT_EQ(plan_device(facts)->queue_family, 1u);
+  EXPECT_EQ(plan_device(facts)->timestamp_bits, 64u);
+  facts.queues[1].timestamp_bits = 0;
+  EXPECT_EQ(plan_device(facts)->queue_family, 0u);
+  EXPECT_EQ(plan_device(facts)->timestamp_bits, 36u);
+  facts.queues[0].timestamp_bits = 0;
+  EXPECT_EQ(plan_device(facts)->queue_family, 1u);
+  EXPECT_EQ(plan_device(facts)->timestamp_bits, 0u);
+  facts = discrete();
+  facts.timestamp_period = 0;
+  EXPECT_EQ(plan_device(facts)->timestamp_bits, 0u);
+}
+
+TEST(VulkanDevicePlan, TimestampsWrapAround) {
+  EXPECT_EQ(timestamp_nanoseconds(10, 30, 64, 2.5), 50);
+  EXPECT_EQ(timestamp_nanoseconds((uint64_t{1} << 36) - 1, 3, 36, 1), 4);
+  EXPECT_EQ(timestamp_nanoseconds(~uint64_t{0}, 1, 64, 1), 2);
+}
+
 TEST(VulkanDevicePlan, SharedMemoryIsMapped) {
   const auto plan = plan_device(device("llvmpipe", DeviceType::SoftwareGpu));
   ASSERT_TRUE(plan.ok());

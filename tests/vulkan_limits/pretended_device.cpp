@@ -5,28 +5,30 @@
 //                        and packed dot products reported as fast, so that they are used
 //   integrated           another device type
 //   discrete             the same, and memory that the host maps is not the device's own
+//   bar                  with discrete: the host maps the device's own memory, too
+//   uncached             the host maps all memory, but only what is not coherent is cached
 //   no_FEATURE           storage8, storage16, float16, int8, int16, int64, subgroups, dot
-//   LIMIT=NUMBER         buffers, shared, push, invocations, range
+//   LIMIT=NUMBER         buffers, shared, push, invocations, range; timestamps: their bits, after which they
+//   begin
+//                        anew between any two that are read
 //
 // It changes what is reported, and refuses to map memory that it reports as the device's own; the validation
 // layer above it then checks every call against that.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
+#include <map>
 #include <string_view>
 
 #include "tests/vulkan_limits/layer.h"
 
 namespace {
 
-constexpr uint32_t kDeviceMemory = 0, kHostMemory = 1;  ///< memory types of a discrete device
-
 struct Pretended {
-  bool small = false, integrated = false, discrete = false;
+  bool small = false, integrated = false, discrete = false, bar = false, uncached = false;
   bool no_storage8 = false, no_storage16 = false, no_float16 = false, no_int8 = false, no_int16 = false,
        no_int64 = false, no_subgroups = false, no_dot = false;
-  uint32_t buffers = 0, shared = 0, push = 0, invocations = 0, range = 0;  ///< 0: unchanged
+  uint32_t buffers = 0, shared = 0, push = 0, invocations = 0, range = 0, timestamps = 0;  ///< 0: unchanged
 
   Pretended() {
     const char* variable = std::getenv("RT_TEST_DEVICE");
@@ -46,22 +48,26 @@ struct Pretended {
     const struct {
       std::string_view name;
       bool& flag;
-    } flags[] = {{"small", small},           {"integrated", integrated},
-                 {"discrete", discrete},     {"no_storage8", no_storage8},
-                 {"no_int8", no_int8},       {"no_storage16", no_storage16},
-                 {"no_float16", no_float16}, {"no_int16", no_int16},
-                 {"no_int64", no_int64},     {"no_subgroups", no_subgroups},
+    } flags[] = {{"small", small},
+                 {"integrated", integrated},
+                 {"discrete", discrete},
+                 {"no_storage8", no_storage8},
+                 {"bar", bar},
+                 {"uncached", uncached},
+                 {"no_int8", no_int8},
+                 {"no_storage16", no_storage16},
+                 {"no_float16", no_float16},
+                 {"no_int16", no_int16},
+                 {"no_int64", no_int64},
+                 {"no_subgroups", no_subgroups},
                  {"no_dot", no_dot}};
     for (const auto& known : flags)
       if (known.name == word) return known.flag = true;
     const struct {
       std::string_view name;
       uint32_t& limit;
-    } limits[] = {{"buffers", buffers},
-                  {"shared", shared},
-                  {"push", push},
-                  {"invocations", invocations},
-                  {"range", range}};
+    } limits[] = {{"buffers", buffers},         {"shared", shared}, {"push", push},
+                  {"invocations", invocations}, {"range", range},   {"timestamps", timestamps}};
     const size_t equals = std::min(word.find('='), word.size());
     const std::string_view number = word.substr(std::min(equals + 1, word.size()));
     for (const auto& known : limits)
@@ -169,20 +175,33 @@ VKAPI_ATTR void VKAPI_CALL features2(VkPhysicalDevice device, VkPhysicalDeviceFe
                                               dot);
 }
 
-/// The driver's only memory type becomes two.
+constexpr VkMemoryPropertyFlags kOwn = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                kHost = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+                                kCoherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                                kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+
+/// The memory types that the driver's only one becomes; none: unchanged.
+const std::vector<VkMemoryPropertyFlags>& memory_types() {
+  static const std::vector<VkMemoryPropertyFlags> types = [] {
+    std::vector<VkMemoryPropertyFlags> list;
+    if (pretended().discrete) list = {kOwn, kHost | kCoherent | kCached};
+    if (pretended().bar) list.push_back(kOwn | kHost | kCoherent);
+    if (pretended().uncached) list = {kOwn | kHost | kCoherent, kHost | kCached};
+    return list;
+  }();
+  return types;
+}
+
 void split_memory(VkPhysicalDeviceMemoryProperties& memory) {
-  if (!pretended().discrete) return;
+  if (memory_types().empty()) return;
   if (memory.memoryTypeCount != 1) {
     std::fprintf(stderr, "pretended_device.cpp: expected a driver with one memory type, found %u\n",
                  memory.memoryTypeCount);
     std::abort();
   }
-  memory.memoryTypeCount = 2;
-  memory.memoryTypes[kDeviceMemory] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0};
-  memory.memoryTypes[kHostMemory] = {VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-                                         VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
-                                         VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
-                                     1};
+  memory.memoryTypeCount = 0;
+  for (const VkMemoryPropertyFlags flags : memory_types())
+    memory.memoryTypes[memory.memoryTypeCount++] = {flags, (flags & kOwn) != 0 ? 0u : 1u};
   memory.memoryHeapCount = 2;
   memory.memoryHeaps[1] = {memory.memoryHeaps[0].size, 0};
 }
@@ -201,34 +220,83 @@ VKAPI_ATTR void VKAPI_CALL memory_properties2(VkPhysicalDevice device,
   split_memory(result->memoryProperties);
 }
 
-std::set<VkDeviceMemory>& device_memory() {
-  static std::set<VkDeviceMemory> own;
-  return own;
+/// Memory of a pretended type. The host sees what is not coherent in a copy, which is made equal on request.
+struct Memory {
+  VkMemoryPropertyFlags type = 0;
+  std::byte* mapped = nullptr;
+  std::vector<std::byte> seen;
+};
+std::map<VkDeviceMemory, Memory>& memories() {
+  static std::map<VkDeviceMemory, Memory> all;
+  return all;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo* info,
                                                const VkAllocationCallbacks* allocator,
                                                VkDeviceMemory* memory) {
   VkMemoryAllocateInfo real = *info;
-  if (pretended().discrete) real.memoryTypeIndex = 0;
+  if (!memory_types().empty()) real.memoryTypeIndex = 0;
   const VkResult result =
       layer::next_of_device<PFN_vkAllocateMemory>("vkAllocateMemory")(device, &real, allocator, memory);
-  if (result != VK_SUCCESS) return result;
-  device_memory().erase(*memory);
-  if (pretended().discrete && info->memoryTypeIndex == kDeviceMemory) device_memory().insert(*memory);
+  if (result != VK_SUCCESS || memory_types().empty()) return result;
+  Memory& made = memories()[*memory] = {};
+  made.type = memory_types()[info->memoryTypeIndex];
+  if ((made.type & (kHost | kCoherent)) == kHost) made.seen.resize(info->allocationSize);
   return result;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
                                           VkDeviceSize size, VkMemoryMapFlags flags, void** data) {
-  if (device_memory().contains(memory)) return VK_ERROR_MEMORY_MAP_FAILED;
-  return layer::next_of_device<PFN_vkMapMemory>("vkMapMemory")(device, memory, offset, size, flags, data);
+  const auto found = memories().find(memory);
+  if (found != memories().end() && (found->second.type & kHost) == 0) return VK_ERROR_MEMORY_MAP_FAILED;
+  const VkResult result =
+      layer::next_of_device<PFN_vkMapMemory>("vkMapMemory")(device, memory, offset, size, flags, data);
+  if (result != VK_SUCCESS || found == memories().end() || found->second.seen.empty()) return result;
+  found->second.mapped = static_cast<std::byte*>(*data) - offset;
+  *data = found->second.seen.data() + offset;
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL invalidate(VkDevice device, uint32_t count,
+                                          const VkMappedMemoryRange* ranges) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto found = memories().find(ranges[i].memory);
+    if (found == memories().end() || found->second.mapped == nullptr) continue;
+    Memory& memory = found->second;
+    const VkDeviceSize offset = ranges[i].offset;
+    std::copy_n(memory.mapped + offset, std::min(ranges[i].size, memory.seen.size() - offset),
+                memory.seen.data() + offset);
+  }
+  return layer::next_of_device<PFN_vkInvalidateMappedMemoryRanges>("vkInvalidateMappedMemoryRanges")(
+      device, count, ranges);
 }
 
 VKAPI_ATTR void VKAPI_CALL requirements(VkDevice device, VkBuffer buffer, VkMemoryRequirements* result) {
   layer::next_of_device<PFN_vkGetBufferMemoryRequirements>("vkGetBufferMemoryRequirements")(device, buffer,
                                                                                             result);
-  if (pretended().discrete) result->memoryTypeBits = 1u << kDeviceMemory | 1u << kHostMemory;
+  if (!memory_types().empty()) result->memoryTypeBits = (1u << memory_types().size()) - 1;
+}
+
+VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice device, uint32_t* count,
+                                          VkQueueFamilyProperties* families) {
+  layer::next_of_instance<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
+      "vkGetPhysicalDeviceQueueFamilyProperties")(device, count, families);
+  for (uint32_t i = 0; families != nullptr && pretended().timestamps > 0 && i < *count; ++i)
+    families[i].timestampValidBits = pretended().timestamps;
+}
+
+/// The first timestamp is just below the largest that there is.
+VKAPI_ATTR VkResult VKAPI_CALL query_results(VkDevice device, VkQueryPool pool, uint32_t first,
+                                             uint32_t count, size_t bytes, void* data, VkDeviceSize stride,
+                                             VkQueryResultFlags flags) {
+  const VkResult result = layer::next_of_device<PFN_vkGetQueryPoolResults>("vkGetQueryPoolResults")(
+      device, pool, first, count, bytes, data, stride, flags);
+  if (pretended().timestamps == 0 || stride != sizeof(uint64_t)) return result;
+  const uint64_t end = uint64_t{1} << pretended().timestamps;
+  auto* values = static_cast<uint64_t*>(data);
+  const uint64_t begin = *values;
+  for (uint32_t i = 0; i < count; ++i) values[i] = (values[i] - begin + end - 1) & (end - 1);
+  return result;
 }
 
 }  // namespace
@@ -241,6 +309,7 @@ std::span<const layer::Entry> layer::instance_entries() {
       {"vkGetPhysicalDeviceFeatures", plain(features)},
       {"vkGetPhysicalDeviceFeatures2", plain(features2)},
       {"vkGetPhysicalDeviceFeatures2KHR", plain(features2)},
+      {"vkGetPhysicalDeviceQueueFamilyProperties", plain(queue_families)},
       {"vkGetPhysicalDeviceMemoryProperties", plain(memory_properties)},
       {"vkGetPhysicalDeviceMemoryProperties2", plain(memory_properties2)},
       {"vkGetPhysicalDeviceMemoryProperties2KHR", plain(memory_properties2)},
@@ -250,8 +319,8 @@ std::span<const layer::Entry> layer::instance_entries() {
 
 std::span<const layer::Entry> layer::device_entries() {
   static const Entry entries[] = {
-      {"vkAllocateMemory", plain(allocate_memory)},
-      {"vkMapMemory", plain(map_memory)},
+      {"vkAllocateMemory", plain(allocate_memory)},           {"vkMapMemory", plain(map_memory)},
+      {"vkInvalidateMappedMemoryRanges", plain(invalidate)},  {"vkGetQueryPoolResults", plain(query_results)},
       {"vkGetBufferMemoryRequirements", plain(requirements)},
   };
   return entries;

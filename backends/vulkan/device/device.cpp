@@ -15,8 +15,6 @@
 namespace librt::vulkan {
 namespace {
 
-constexpr size_t kStagingBytes = size_t{8} << 20;
-
 bool software_allowed() {
   const char* value = environment("RT_VULKAN_ALLOW_SOFTWARE");
   return value != nullptr && std::strcmp(value, "1") == 0;
@@ -140,7 +138,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   RT_ASSIGN(self->self_tests_,
             SelfTests::open(*self, file(".tests"), text(key, "-", self->facts_.subgroup_size)));
   self->kernels_ = std::make_unique<KernelTable>(kernel_families());
-  RT_ASSIGN(self->placeholder_, VulkanSlab::create(*self, 64, self->plan_.tensor_memory, false));
+  RT_ASSIGN(self->placeholder_, VulkanSlab::create(*self, 64, self->plan_.tensor_memory, Mapping::None));
   RT_TRY(self->instance_->validation_errors());
   return DevicePtr(std::move(self));
 }
@@ -149,17 +147,16 @@ VulkanDevice::~VulkanDevice() {
   if (device_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
   if (hung_) {  // with all that it may still use; slabs leave theirs
     pipelines_->save();
+    static_cast<void>(transfers_.release());
     static_cast<void>(pipelines_.release());
     static_cast<void>(new std::shared_ptr<Instance>(instance_));
     return;
   }
   api_.vkDeviceWaitIdle(device_);
-  staging_.reset();
+  transfers_.reset();
   placeholder_.reset();
   pipelines_.reset();
   if (settled_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_, settled_, nullptr);
-  if (transfer_done_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_, transfer_done_, nullptr);
-  if (transfer_pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_, transfer_pool_, nullptr);
   api_.vkDestroyDevice(device_, nullptr);
 }
 
@@ -192,7 +189,10 @@ void VulkanDevice::note_long_work(const std::string& what) {
 Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
   try {
     RT_TRY(usable());
-    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, plan_.mapped));
+    const Mapping mapping = plan_.mapped     ? Mapping::ReadWrite
+                            : plan_.writable ? Mapping::Write
+                                             : Mapping::None;
+    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, mapping));
     return SlabPtr(std::move(slab));
   } catch (...) {
     return caught_exception("allocating device memory");
@@ -203,7 +203,7 @@ Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
   try {
     RT_TRY(usable());
     const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
-    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
+    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, Mapping::ReadWrite, true));
     return SlabPtr(std::move(slab));
   } catch (...) {
     return caught_exception("allocating memory for transfers");
@@ -229,62 +229,6 @@ Result<SlabPtr> VulkanDevice::wrap(void*, size_t) noexcept {
   return unsupported("the Vulkan backend does not adopt host memory; copy with upload()");
 }
 
-Status VulkanDevice::make_staging() {
-  if (staging_ != nullptr) return {};
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = plan_.queue_family;
-  VkResult result = VK_SUCCESS;  // what an earlier attempt has made is kept
-  if (transfer_pool_ == VK_NULL_HANDLE)
-    result = api_.vkCreateCommandPool(device_, &pool, nullptr, &transfer_pool_);
-  if (result == VK_SUCCESS && transfer_ == VK_NULL_HANDLE) {
-    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-    allocate.commandPool = transfer_pool_;
-    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    allocate.commandBufferCount = 1;
-    result = api_.vkAllocateCommandBuffers(device_, &allocate, &transfer_);
-  }
-  VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  if (result == VK_SUCCESS && transfer_done_ == VK_NULL_HANDLE)
-    result = api_.vkCreateFence(device_, &fence, nullptr, &transfer_done_);
-  if (result != VK_SUCCESS)
-    return Status::make(note(result), "cannot prepare transfers on '", info_.name,
-                        "': ", result_name(result));
-  RT_ASSIGN(staging_, VulkanSlab::create(*this, kStagingBytes, plan_.staging_memory, true));
-  return {};
-}
-
-Status VulkanDevice::copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination,
-                              uint64_t destination_offset, uint64_t bytes) {
-  VkCommandBufferBeginInfo begin_info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  begin_info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  VkResult result = api_.vkBeginCommandBuffer(transfer_, &begin_info);
-  if (result == VK_SUCCESS) {
-    const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_MEMORY_WRITE_BIT,
-                                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
-    api_.vkCmdPipelineBarrier(transfer_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                              0, 1, &before, 0, nullptr, 0, nullptr);
-    const VkBufferCopy region{source_offset, destination_offset, bytes};
-    api_.vkCmdCopyBuffer(transfer_, source, destination, 1, &region);
-    const VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
-                                VK_ACCESS_HOST_READ_BIT | VK_ACCESS_MEMORY_READ_BIT};
-    api_.vkCmdPipelineBarrier(transfer_, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                              VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &after,
-                              0, nullptr, 0, nullptr);
-    result = api_.vkEndCommandBuffer(transfer_);
-  }
-  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &transfer_;
-  if (result == VK_SUCCESS) result = api_.vkQueueSubmit(queue_, 1, &submit, transfer_done_);
-  if (result == VK_SUCCESS) result = wait_for(transfer_done_);
-  if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &transfer_done_);
-  if (result != VK_SUCCESS)
-    return Status::make(note(result), "a transfer of ", bytes_text(bytes), " on '", info_.name,
-                        "' failed: ", result_name(result));
-  return instance_->validation_errors();
-}
-
 namespace {
 Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
   if (offset <= slab && bytes <= slab - offset) return {};
@@ -298,19 +242,13 @@ Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const st
     RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
     auto& slab = static_cast<VulkanSlab&>(destination);
     if (bytes.empty()) return {};
-    if (slab.host() != nullptr) {
+    if (slab.writable() != nullptr) {
       if (!slab.exchange()) RT_TRY(settle());
-      std::memcpy(static_cast<std::byte*>(slab.host()) + offset, bytes.data(), bytes.size());
+      std::memcpy(static_cast<std::byte*>(slab.writable()) + offset, bytes.data(), bytes.size());
       return {};
     }
-    RT_TRY(make_staging());
-    for (size_t done = 0; done < bytes.size();) {
-      const size_t part = std::min(bytes.size() - done, kStagingBytes);
-      std::memcpy(staging_->host(), bytes.data() + done, part);
-      RT_TRY(copy_now(staging_->buffer(), 0, slab.buffer(), offset + done, part));
-      done += part;
-    }
-    return {};
+    if (transfers_ == nullptr) transfers_ = std::make_unique<Transfers>(*this);
+    return transfers_->upload(slab.buffer(), offset, bytes);
   } catch (...) {
     return caught_exception("uploading");
   }
@@ -327,14 +265,8 @@ Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::
       std::memcpy(bytes.data(), static_cast<const std::byte*>(slab.host()) + offset, bytes.size());
       return {};
     }
-    RT_TRY(make_staging());
-    for (size_t done = 0; done < bytes.size();) {
-      const size_t part = std::min(bytes.size() - done, kStagingBytes);
-      RT_TRY(copy_now(slab.buffer(), offset + done, staging_->buffer(), 0, part));
-      std::memcpy(bytes.data() + done, staging_->host(), part);
-      done += part;
-    }
-    return {};
+    if (transfers_ == nullptr) transfers_ = std::make_unique<Transfers>(*this);
+    return transfers_->download(slab.buffer(), offset, bytes);
   } catch (...) {
     return caught_exception("downloading");
   }

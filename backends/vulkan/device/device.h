@@ -13,6 +13,7 @@
 #include "backends/vulkan/device/interop.h"
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/device/pace.h"
+#include "backends/vulkan/device/transfers.h"
 #include "backends/vulkan/dispatch/pipeline.h"
 #include "runtime/backend/kernel_table.h"
 
@@ -79,10 +80,6 @@ class VulkanDevice final : public Device {
   VulkanDevice() = default;
   /// Waits for all submitted work.
   Status settle();
-  /// Runs one copy through the queue and waits for it.
-  Status copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination, uint64_t destination_offset,
-                  uint64_t bytes);
-  Status make_staging();
 
   std::shared_ptr<Instance> instance_;
   DeviceFacts facts_;
@@ -101,11 +98,7 @@ class VulkanDevice final : public Device {
   bool hung_ = false;
   Pace pace_;
   bool runs_basic_shaders_ = true;
-  // For transfers to memory that the host cannot map.
-  std::unique_ptr<VulkanSlab> staging_;
-  VkCommandPool transfer_pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer transfer_ = VK_NULL_HANDLE;
-  VkFence transfer_done_ = VK_NULL_HANDLE;
+  std::unique_ptr<Transfers> transfers_;  ///< made by the first
   VkFence settled_ = VK_NULL_HANDLE;
   VulkanInterop interop_{*this};
 };

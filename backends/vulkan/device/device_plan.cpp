@@ -45,15 +45,18 @@ std::string listing(std::span<const DeviceFacts> devices) {
   return out;
 }
 
+/// A compute-only queue does not wait for the desktop; without timestamps nothing can be profiled.
 std::optional<uint32_t> find_queue(const DeviceFacts& facts) {
-  std::optional<uint32_t> any;
+  std::optional<uint32_t> best;
+  int best_score = -1;
   for (uint32_t i = 0; i < facts.queues.size(); ++i) {
     const auto& queue = facts.queues[i];
     if (!queue.compute || queue.count == 0) continue;
-    if (!queue.graphics) return i;  // a compute-only queue does not wait for the desktop
-    if (!any) any = i;
+    const int score = (queue.timestamp_bits > 0 ? 2 : 0) + (queue.graphics ? 0 : 1);
+    if (score > best_score) best = i;
+    best_score = std::max(best_score, score);
   }
-  return any;
+  return best;
 }
 
 /// The memory type with the highest score above zero.
@@ -110,6 +113,46 @@ MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component 
   return {};
 }
 
+/// Which types hold tensors and what is transferred.
+Status plan_memory(const DeviceFacts& facts, DevicePlan& plan) {
+  const bool shares_memory = facts.type == DeviceType::IntegratedGpu || facts.type == DeviceType::SoftwareGpu;
+  const auto coherent = [](const MemoryTypeFacts& memory) {
+    return memory.host_visible && memory.host_coherent;
+  };
+  uint64_t most = 0;  // bytes of the device's own memory
+  for (const MemoryTypeFacts& memory : facts.memory)
+    if (memory.device_local) most = std::max(most, memory.heap_bytes);
+  const auto tensors = best_memory(facts, [&](const MemoryTypeFacts& memory) {
+    if (shares_memory && coherent(memory))
+      return 4 + (memory.device_local ? 2 : 0) + (memory.host_cached ? 1 : 0);
+    if (!memory.device_local) return 1;
+    // A resizable BAR shows the host all of the memory, others a window of 256 MiB.
+    if (coherent(memory)) return memory.heap_bytes >= most ? 4 : 2;
+    return memory.host_visible ? 2 : 3;
+  });
+  const auto staging = best_memory(facts, [&](const MemoryTypeFacts& memory) {
+    if (!coherent(memory)) return 0;
+    return 1 + (memory.host_cached ? 2 : 0) + (memory.device_local ? 0 : 1);
+  });
+  if (!tensors || !staging)
+    return unsupported("device '", facts.name,
+                       "' lacks a memory type for tensors or for host-visible staging");
+  plan.tensor_memory = *tensors;
+  plan.staging_memory = *staging;
+  plan.reading_memory = best_memory(facts, [&](const MemoryTypeFacts& memory) {
+                          if (!memory.host_visible || !(memory.host_cached || memory.host_coherent)) return 0;
+                          return 1 + (memory.host_cached ? 4 : 0) + (memory.host_coherent ? 2 : 0) +
+                                 (memory.device_local ? 0 : 1);
+                        }).value_or(*staging);
+  const MemoryTypeFacts& memory = facts.memory[*tensors];
+  // Reading uncached memory is many times slower than a copy into cached memory, if there is any.
+  const bool reads_slowly = !memory.host_cached && facts.memory[plan.reading_memory].host_cached;
+  plan.mapped = shares_memory && coherent(memory) && !reads_slowly;
+  plan.writable = coherent(memory) && !plan.mapped;
+  plan.memory_bytes = memory.heap_bytes;
+  return {};
+}
+
 }  // namespace
 
 Status usable(const DeviceFacts& facts) {
@@ -161,31 +204,17 @@ Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_v
   return *best;
 }
 
+double timestamp_nanoseconds(uint64_t from, uint64_t to, uint32_t bits, double period) noexcept {
+  const uint64_t mask = bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  return static_cast<double>((to - from) & mask) * period;
+}
+
 Result<DevicePlan> plan_device(const DeviceFacts& facts) {
   RT_TRY(usable(facts));
   DevicePlan plan;
   plan.queue_family = *find_queue(facts);
-  plan.timestamps = facts.queues[plan.queue_family].timestamp_bits > 0 && facts.timestamp_period > 0;
-
-  const bool shares_memory = facts.type == DeviceType::IntegratedGpu || facts.type == DeviceType::SoftwareGpu;
-  const auto tensors = best_memory(facts, [&](const MemoryTypeFacts& memory) {
-    const bool mapped = memory.host_visible && memory.host_coherent;
-    if (shares_memory && mapped) return 4 + (memory.device_local ? 2 : 0) + (memory.host_cached ? 1 : 0);
-    if (memory.device_local) return memory.host_visible ? 2 : 3;
-    return 1;
-  });
-  const auto staging = best_memory(facts, [](const MemoryTypeFacts& memory) {
-    if (!memory.host_visible || !memory.host_coherent) return 0;
-    return 1 + (memory.host_cached ? 2 : 0) + (memory.device_local ? 0 : 1);
-  });
-  if (!tensors || !staging)
-    return unsupported("device '", facts.name,
-                       "' lacks a memory type for tensors or for host-visible staging");
-  plan.tensor_memory = *tensors;
-  plan.staging_memory = *staging;
-  const auto& memory = facts.memory[*tensors];
-  plan.mapped = shares_memory && memory.host_visible && memory.host_coherent;
-  plan.memory_bytes = memory.heap_bytes;
+  if (facts.timestamp_period > 0) plan.timestamp_bits = facts.queues[plan.queue_family].timestamp_bits;
+  RT_TRY(plan_memory(facts, plan));
 
   plan.alignment = std::max<uint64_t>({64, facts.storage_alignment, facts.texel_alignment});
   plan.max_binding_bytes = facts.max_storage_range & ~uint64_t{63};

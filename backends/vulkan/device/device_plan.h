@@ -96,10 +96,12 @@ struct MatrixPlan {
 
 struct DevicePlan {
   uint32_t queue_family = 0;
-  bool timestamps = false;
+  uint32_t timestamp_bits = 0;  ///< that count; 0: there are no timestamps
   uint32_t tensor_memory = 0;   ///< memory type of slabs
-  uint32_t staging_memory = 0;  ///< memory type for uploads and downloads; unused when slabs are mapped
-  bool mapped = false;          ///< slabs are host visible and coherent
+  uint32_t staging_memory = 0;  ///< memory type for uploads and exchange; unused when slabs are mapped
+  uint32_t reading_memory = 0;  ///< memory type for downloads; may lack coherence
+  bool mapped = false;          ///< slabs are host visible and coherent, and the host reads them fast
+  bool writable = false;        ///< the host writes to slabs, but reads them through reading_memory
   uint64_t memory_bytes = 0;
   uint64_t alignment = 64;
   uint64_t max_binding_bytes = 0;
@@ -128,6 +130,9 @@ Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_v
 
 /// Queue, memory types and tuning for a usable device.
 Result<DevicePlan> plan_device(const DeviceFacts& facts);
+
+/// Between two timestamps of so many bits, which may have wrapped around once.
+double timestamp_nanoseconds(uint64_t from, uint64_t to, uint32_t bits, double period) noexcept;
 
 /// The description that probe() lists.
 DeviceInfo describe_device(const DeviceFacts& facts, int index);

@@ -37,7 +37,7 @@ VulkanSlab::VulkanSlab(const VulkanDevice& device, size_t size, bool exchange)
     : owner_(device), api_(device.api()), device_(device.handle()), size_(size), exchange_(exchange) {}
 
 Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& device, size_t size,
-                                                       uint32_t memory_type, bool map, bool exchange) {
+                                                       uint32_t memory_type, Mapping map, bool exchange) {
   const DeviceApi& api = device.api();
   VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   create.size = ((size + 255) & ~uint64_t{255}) + kTail;
@@ -65,11 +65,14 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
     return Status::make(device.note(result, Code::OutOfMemory), "device '", device.info().name, "' has no ",
                         bytes_text(size), " left: ", result_name(result));
   VkResult result = api.vkBindBufferMemory(device.handle(), slab->buffer_, slab->memory_, 0);
-  if (result == VK_SUCCESS && map)
+  slab->map_ = map;
+  slab->coherent_ = device.facts().memory[memory_type].host_coherent;
+  if (result == VK_SUCCESS && map != Mapping::None)
     result = api.vkMapMemory(device.handle(), slab->memory_, 0, VK_WHOLE_SIZE, 0, &slab->host_);
   if (result != VK_SUCCESS)
     return Status::make(device.note(result), "device '", device.info().name, "' cannot ",
-                        map ? "map" : "bind", " ", bytes_text(size), ": ", result_name(result));
+                        map != Mapping::None ? "map" : "bind", " ", bytes_text(size), ": ",
+                        result_name(result));
   return slab;
 }
 
@@ -176,6 +179,15 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::adopt(const VulkanDevice& device
     return invalid_argument("VkBuffer: expected one of ", request.bytes, " bytes, found one that takes ",
                             needs.size);
   return slab;
+}
+
+Status VulkanSlab::invalidate(uint64_t offset, uint64_t bytes) const {
+  if (coherent_) return {};
+  const VkMappedMemoryRange range{VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, nullptr, memory_, offset, bytes};
+  const VkResult result = api_.vkInvalidateMappedMemoryRanges(device_, 1, &range);
+  if (result == VK_SUCCESS) return {};
+  return Status::make(owner_.note(result), "device '", owner_.info().name,
+                      "' cannot make its memory visible: ", result_name(result));
 }
 
 Result<ExportedMemory> VulkanSlab::export_fd() const noexcept {

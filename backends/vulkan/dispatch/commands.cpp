@@ -61,7 +61,7 @@ Status VulkanCommands::start(const RecordOptions& options) {
       return invalid_argument("slot ", i, " has no slab; Vulkan kernels do not work on host addresses");
   profile_ = options.profile;
   span_names_.assign(options.span_names.begin(), options.span_names.end());
-  if (profile_ && !device_.plan().timestamps)
+  if (profile_ && device_.plan().timestamp_bits == 0)
     return unsupported("device '", device_.info().name, "' has no timestamps, so it cannot be profiled");
 
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
@@ -416,8 +416,8 @@ Status VulkanCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
     if (result != VK_SUCCESS) return failed("reading timestamps", result);
     for (size_t i = 0; i < marks_.size(); ++i)
       if (marks_[i] < nanoseconds.size())
-        nanoseconds[marks_[i]] += static_cast<uint64_t>(static_cast<double>(ticks[i + 1] - ticks[i]) *
-                                                        device_.facts().timestamp_period);
+        nanoseconds[marks_[i]] += static_cast<uint64_t>(timestamp_nanoseconds(
+            ticks[i], ticks[i + 1], device_.plan().timestamp_bits, device_.facts().timestamp_period));
     return {};
   } catch (...) {
     return caught_exception("reading timestamps");
