@@ -128,6 +128,20 @@ if [ -x "$work/prefix/bin/rtconvert" ]; then
   expect 0 'on cpu: as expected, with a kernel of the application' custom "$work/custom.rt" cpu
   ! "$work/prefix/bin/rtrun" "$work/custom.rt" --random-input --backend cpu >"$work/custom.log" 2>&1 || fail "rtrun has no kernel of Softcap"
   grep -q "operator 'Softcap' of the domain 'com.example'" "$work/custom.log" || fail "rtrun: $(cat "$work/custom.log")"
+  for program in rtrun rtbench; do
+    case $program in rtrun) more=--random-input ;; *) more='--batch 1 --time 0.01' ;; esac
+    # shellcheck disable=SC2086  # options
+    "$work/prefix/bin/$program" "$work/custom.rt" --backend cpu --operators "$examples/operators.so" $more >"$work/custom.log" 2>&1 ||
+      fail "$program --operators: $(cat "$work/custom.log")"
+  done
+  refused() { # refused TEXT LIBRARY: by rtrun, with exit code 2
+    found=0
+    "$work/prefix/bin/rtrun" "$work/custom.rt" --random-input --backend cpu --operators "$2" >"$work/custom.log" 2>&1 || found=$?
+    [ "$found" = 2 ] && grep -q -- "--operators: .*$1" "$work/custom.log" || fail "rtrun --operators $2: $found, $(cat "$work/custom.log")"
+  }
+  refused 'there is no such library' "$work/missing.so"
+  refused 'cannot be loaded' "$digit"
+  refused 'it has no function rt_custom_operators' "$(find "$work/prefix" -name 'librt_cpu.so' | head -n 1)"
   expect 0 '5 of them in 8 bits' convert "$work/lenet5.onnx" cpu
   grep -q '^ran on cpu: 10 values' "$work/output.txt" || fail "convert: $(cat "$work/output.txt")"
   expect 2 'cannot be opened' convert missing.onnx

@@ -175,7 +175,8 @@ rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backe
   if (!loaded) return loaded.status();
   auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
-  auto session = open_session(*loaded, {.backend = backend, .entry = model.entry}, options);
+  auto session = open_session(
+      *loaded, {.backend = backend, .entry = model.entry, .custom_operators = options.operators}, options);
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;

@@ -22,11 +22,12 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
-  uint64_t time_limit_ms = 0;           ///< of one run; 0: none
-  uint64_t memory_limit = 0;            ///< of a session, bytes; 0: what the machine has
-  int in_flight = 1;                    ///< asynchronous runs in flight; 1 or 2
-  std::string adapter;                  ///< file for Session::load_adapter(); empty: none
-  std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
+  uint64_t time_limit_ms = 0;                 ///< of one run; 0: none
+  uint64_t memory_limit = 0;                  ///< of a session, bytes; 0: what the machine has
+  int in_flight = 1;                          ///< asynchronous runs in flight; 1 or 2
+  std::string adapter;                        ///< file for Session::load_adapter(); empty: none
+  std::vector<rt_custom_operator> operators;  ///< of the libraries of --operators
+  std::map<std::string, int64_t> dims;        ///< extents of symbols other than the batch
   // For training:
   float learning_rate = 1e-3f;
   std::optional<double> target_loss;  ///< also train from scratch on the batch until the loss is at most this

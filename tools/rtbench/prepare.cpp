@@ -87,7 +87,8 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
           .tuning = options.tuning,
           .memory_limit = options.memory_limit,
           .time_limit_ms = options.time_limit_ms,
-          .no_replay = options.no_replay};
+          .no_replay = options.no_replay,
+          .custom_operators = options.operators};
 }
 
 rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOptions& session_options,

@@ -5,6 +5,7 @@
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/onnx_model.h"
+#include "tools/cli/operator_library.h"
 #include "tools/cli/written_files.h"
 
 namespace rt::run {
@@ -20,6 +21,7 @@ struct Texts {
   std::string audio_channels;
   std::string layout;
   std::vector<std::string> dims;
+  std::vector<std::string> operators;
 };
 
 void declare_session(CommandLine& app, Options& options, Texts& texts) {
@@ -47,6 +49,7 @@ void declare_session(CommandLine& app, Options& options, Texts& texts) {
                  "Take only the parameters from an adapter of rtconvert --save-adapter, also "
                  "FILE.safetensors, or from a "
                  "checkpoint");
+  app.add_option("--operators", texts.operators, librt::tools::kOperatorsHelp);
   app.add_option("--memory", options.session.memory_limit,
                  "Bytes that the session may take, for example 256MiB; more is an error. Default: what the "
                  "machine has")
@@ -210,6 +213,10 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     if (!dim) return app.refuse(ArgumentError("--dim", "expected NAME=EXTENT, found " + text));
     options.inputs.dims[dim->first] = dim->second;
   }
+  if (const std::string problem = librt::tools::add_operators(texts.operators, options.operators);
+      !problem.empty())
+    return app.refuse(ArgumentError(problem));
+  options.session.custom_operators = options.operators;
   if (const std::string conflict = conflict_of(options); !conflict.empty())
     return app.refuse(ArgumentError(conflict));
   return std::nullopt;

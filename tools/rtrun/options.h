@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rt/custom.h"
 #include "rt/rt.hpp"
 #include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
@@ -23,6 +24,7 @@ struct Options {
   std::vector<std::string> expect;  ///< NAME=FILE
   std::vector<std::string> save;    ///< NAME=FILE
   std::string checkpoint, adapter;
+  std::vector<rt_custom_operator> operators;  ///< of the libraries of --operators
   double rtol = 1e-3;
   double atol = 1e-4;
   bool plan = false;

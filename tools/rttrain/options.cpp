@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/operator_library.h"
 #include "tools/cli/written_files.h"
 #include "tools/data/number.h"
 #include "tools/rttrain/checkpoints.h"
@@ -145,6 +146,7 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       "an error, and the last checkpoint stays. Checked between nodes, not within one, nor while a GPU "
       "computes")
       ->check(librt::tools::positive());
+  add("--operators", options.operator_libraries, librt::tools::kOperatorsHelp);
   librt::tools::add_model_options(app, options.load, group);
   add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic{ranks}", options.deterministic,
@@ -231,6 +233,10 @@ rt::Status check(Options& options) {
   options.loop.shuffle = !options.no_shuffle;
   options.session.time_limit_ms = librt::tools::milliseconds(options.time_limit);
   options.session.deterministic = !options.deterministic.empty();
+  if (std::string problem = librt::tools::add_operators(options.operator_libraries, options.operators);
+      !problem.empty())
+    return bad_data(std::move(problem));
+  options.session.custom_operators = options.operators;
   options.loop.progress = isatty(STDERR_FILENO) != 0;
   if (!options.validation.paths.empty() && options.validate_fraction > 0)
     return bad_data("--validate and --validate-fraction exclude each other");

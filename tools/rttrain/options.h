@@ -28,6 +28,8 @@ struct Options {
   std::string schedule = "constant";
   std::string on_device_lost = "stop";
   double time_limit = 0;  ///< seconds of a run on the device; 0: none
+  std::vector<std::string> operator_libraries;
+  std::vector<rt_custom_operator> operators;  ///< of these libraries
   std::string share = "equal";
   std::string deterministic;  ///< "ranks", "run", or empty
   RankLimits ranks;

@@ -82,6 +82,13 @@ typedef struct rt_custom_operator {
 #define RT_CUSTOM_OPERATOR_INIT \
   { sizeof(rt_custom_operator), NULL, NULL, NULL, NULL, NULL }
 
+/** What a shared library exports, as RT_CUSTOM_OPERATORS_FUNCTION, for `--operators` of rtrun, rtbench and
+ * rttrain: its operators, in memory that stays. *count receives their number. */
+typedef const rt_custom_operator* (*rt_custom_operators_function)(size_t* count);
+
+/** Name of the function that a library of operators exports, with C linkage. */
+#define RT_CUSTOM_OPERATORS_FUNCTION "rt_custom_operators"
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/operator_library.h"
 #include "tools/cli/written_files.h"
 #include "tools/data/file.h"
 #include "tools/rtbench/calibrate.h"
@@ -37,6 +38,7 @@ struct Options {
   std::vector<std::string> dims;
   std::vector<std::string> precisions = {""};  ///< "": the model as it is
   MeasureOptions measure;
+  std::vector<std::string> operator_libraries;
   std::string check = "reference";
   std::string trace;
   std::string mode = "infer";
@@ -260,6 +262,9 @@ int run(Options& options) {
     std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or use --devices\n");
     return tools::kBadInput;
   }
+  if (const std::string problem = tools::add_operators(options.operator_libraries, options.measure.operators);
+      !problem.empty())
+    return report_failure("rtbench", rt::Status(rt::Code::InvalidArgument, problem));
   std::vector<tools::NamedFile> read = {{"--adapter", options.measure.adapter}};
   for (const std::string& source : options.models) tools::add_model(read, source);
   const tools::NamedFile written[] = {{"--trace", options.trace}};
@@ -345,6 +350,7 @@ int measure_command(int argc, char** argv) {
   app.add_option(
       "--adapter", options.measure.adapter,
       "Adapter of rtconvert --save-adapter, also FILE.safetensors, for models compiled with --lora");
+  app.add_option("--operators", options.operator_libraries, tools::kOperatorsHelp);
   app.add_option("--in-flight", options.measure.in_flight,
                  "2: keep two runs in flight, so that transfers overlap compute; times are then from the end "
                  "of one run to the end of the next")
