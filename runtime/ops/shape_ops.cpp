@@ -79,7 +79,7 @@ Result<Arithmetic> arithmetic(DType dtype, const void* start, const void* limit,
     range.start = load_element(start, dtype, 0);
     range.delta = load_element(delta, dtype, 0);
     count = std::ceil((load_element(limit, dtype, 0) - range.start) / range.delta);
-    if (!(count < kMost))
+    if (!(count < kMost) || range.delta == 0)
       return invalid_argument("expected a finite range with a delta other than 0, found start ", range.start,
                               ", limit ", load_element(limit, dtype, 0), ", delta ", range.delta);
     range.count = count > 0 ? static_cast<int64_t>(count) : 0;

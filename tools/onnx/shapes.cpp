@@ -172,7 +172,45 @@ ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent) {
   return emit.reshape(x, concat_values(emit, std::move(parts)));
 }
 
-std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, ValueId sizes, int64_t count) {
+namespace {
+
+/// Whether all entries of an integer vector are proven to be at least 0.
+bool is_nonnegative(compiler::Builder& emit, ValueId entries) {
+  const compiler::Known& known = emit.known(entries);
+  return known.has_elements &&
+         std::all_of(known.elements.begin(), known.elements.end(), [&](compiler::Extent entry) {
+           return !entry.is_unknown() && emit.extents().is_nonnegative(entry);
+         });
+}
+
+/// As slice_between() of an axis that ends at `whole`, but refused where `end` is before `start`.
+ValueId part_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, ValueId end, ValueId whole) {
+  const int rank = emit.value(x).rank();
+  const int64_t zero = 0;
+  std::vector<ValueId> pads(2 * static_cast<size_t>(rank), emit.ints({&zero, 1}));
+  pads[static_cast<size_t>(axis)] = emit.sub(pads[0], start);
+  pads[static_cast<size_t>(axis + rank)] = emit.sub(end, whole);
+  return emit.emit(op::PadAttributes{}, {x, concat_values(emit, std::move(pads))});
+}
+
+}  // namespace
+
+ValueId counting(compiler::Builder& emit, ValueId count) {
+  if (is_nonnegative(emit, count))
+    return emit.emit(op::RangeAttributes{}, {emit.scalar(0, DType::I64), count, emit.scalar(1, DType::I64)});
+  // A Range would be empty.
+  const int64_t one = 1;
+  op::ConstantOfShapeAttributes ones;
+  ones.dtype = static_cast<uint8_t>(DType::I64);
+  ones.value = 1;
+  op::CumSumAttributes sums;
+  sums.exclusive = true;
+  return emit.emit(sums, {emit.emit(ones, {emit.reshape(count, emit.ints({&one, 1}))})});
+}
+
+std::vector<ValueId> split_by_value(compiler::Builder& emit, ValueId x, int64_t axis, ValueId sizes,
+                                    int64_t count) {
+  const bool is_ordered = is_nonnegative(emit, sizes);
   std::vector<ValueId> parts, ends;
   const int64_t zero = 0;
   ValueId end = emit.ints({&zero, 1});
@@ -183,7 +221,8 @@ std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, Valu
   ends.push_back(end);
   x = demand_extent(emit, x, axis, end);
   for (size_t i = 0; i + 1 < ends.size(); ++i)
-    parts.push_back(slice_between(emit, x, axis, ends[i], ends[i + 1]));
+    parts.push_back(is_ordered ? slice_between(emit, x, axis, ends[i], ends[i + 1])
+                               : part_between(emit, x, axis, ends[i], ends[i + 1], ends.back()));
   return parts;
 }
 

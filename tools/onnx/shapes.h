@@ -57,7 +57,10 @@ ValueId slice_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, Val
 /// x; a run fails unless its axis has this extent, an i64 vector of one element.
 ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent);
 /// Parts along the axis; their sizes, an i64 vector of `count` entries, are known only at run time.
-std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, ValueId sizes, int64_t count);
+std::vector<ValueId> split_by_value(compiler::Builder& emit, ValueId x, int64_t axis, ValueId sizes,
+                                    int64_t count);
+/// 0, 1 .. count - 1 as i64; a negative count is an error, also one that only a run has. count: a scalar.
+ValueId counting(compiler::Builder& emit, ValueId count);
 ValueId concat(Emitter& emit, std::span<const ValueId> parts, int64_t axis);
 
 // --- layouts

@@ -68,17 +68,26 @@ void simplify_transpose(GraphEdit& edit, NodeId id) {
     edit.rewrite(id, op::ReshapeAttributes{}, {x, edit.builder().ints(*target)});
 }
 
+/// Whether no entry of the shape depends on data. Where one does, the result's extents are proven only for
+/// shapes that the Reshape does not refuse.
+static bool follows_from_extents(GraphEdit& edit, ValueId shape) {
+  const Known& known = edit.builder().known(shape);
+  return known.has_elements && std::none_of(known.elements.begin(), known.elements.end(),
+                                            [](Extent entry) { return entry.is_unknown(); });
+}
+
+// A Reshape that may be invalid stays, so that the run reports it.
 void simplify_reshape(GraphEdit& edit, NodeId id) {
   const ValueId x = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
-  if (edit.same_info(x, y)) return edit.replace(y, x);
   const ValueId shape = edit.node(id).inputs[1];
-  // A Reshape that may be invalid stays, so that the run reports it.
+  const bool is_valid = follows_from_extents(edit, shape);
+  if (is_valid && edit.same_info(x, y)) return edit.replace(y, x);
   const Node* inner = edit.producer(x, OpKind::Reshape);
   if (inner != nullptr && edit.builder().same_elements(inner->inputs[0], x)) {
     edit.rewrite(id, op::ReshapeAttributes{}, {inner->inputs[0], shape});
     return;
   }
-  if (edit.is_constant(shape) || !edit.builder().same_elements(x, y)) return;
+  if (!is_valid || edit.is_constant(shape) || !edit.builder().same_elements(x, y)) return;
   if (const auto target = reshape_target(edit.value(y))) edit.set_input(id, 1, edit.builder().ints(*target));
 }
 

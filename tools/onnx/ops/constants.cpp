@@ -154,16 +154,11 @@ ValueId dim_scalar(NodeContext& c, ValueId x, int axis) {
   return reshape_to(c.emit, dims_product(c.emit, x, axis, axis + 1), {});
 }
 
-ValueId counting(NodeContext& c, ValueId limit) {
-  return c.emit.emit(op::RangeAttributes{},
-                     {c.emit.scalar(0, DType::I64), limit, c.emit.scalar(1, DType::I64)});
-}
-
 // column - row >= k in the upper triangle, <= k in the lower.
 ValueId triangle(NodeContext& c, ValueId x, ValueId k, bool upper) {
   const int rank = c.value(x).rank();
-  const ValueId columns = counting(c, dim_scalar(c, x, rank - 1));
-  const ValueId rows = reshape_to(c.emit, counting(c, dim_scalar(c, x, rank - 2)), {-1, 1});
+  const ValueId columns = counting(c.emit, dim_scalar(c, x, rank - 1));
+  const ValueId rows = reshape_to(c.emit, counting(c.emit, dim_scalar(c, x, rank - 2)), {-1, 1});
   const ValueId difference = c.emit.sub(columns, rows);
   return upper ? c.emit.emit(op::GreaterOrEqualAttributes{}, {difference, k})
                : c.emit.emit(op::LessOrEqualAttributes{}, {difference, k});
@@ -185,8 +180,8 @@ Status eye_like(NodeContext& c) {
     RT_ASSIGN(const OnnxType named, onnx_type(c.integer("dtype", 1)));
     dtype = named.dtype;
   }
-  const ValueId columns = counting(c, dim_scalar(c, c.input(0), 1));
-  const ValueId rows = reshape_to(c.emit, counting(c, dim_scalar(c, c.input(0), 0)), {-1, 1});
+  const ValueId columns = counting(c.emit, dim_scalar(c, c.input(0), 1));
+  const ValueId rows = reshape_to(c.emit, counting(c.emit, dim_scalar(c, c.input(0), 0)), {-1, 1});
   const ValueId k = c.emit.constant({.dtype = DType::I64, .shape = {}}, [&] {
     const int64_t offset = c.integer("k", 0);
     return Blob::copy_of(&offset, sizeof offset);
@@ -198,6 +193,9 @@ Status eye_like(NodeContext& c) {
 Status one_hot(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   RT_ASSIGN(const int axis, c.axis(c.integer("axis", -1), c.rank() + 1));
+  if (const auto known = c.known_integers(1, "depth"); known.ok() && (known->size() != 1 || (*known)[0] < 0))
+    return invalid_model("depth: expected one number of 0 or more, found ",
+                         known->size() == 1 ? text((*known)[0]) : text(known->size(), " numbers"));
   const ValueId depth = reshape_to(c.emit, as_vector(c.emit, c.input(1)), {});
   ValueId indices = c.dtype() == DType::I64 ? c.input(0) : c.emit.cast(c.input(0), DType::I64);
   const ValueId negative = c.emit.emit(op::LessAttributes{}, {indices, c.emit.scalar(0, DType::I64)});
@@ -205,7 +203,7 @@ Status one_hot(NodeContext& c) {
   indices = unsqueeze(c.emit, indices, {{axis}});
   std::vector<int64_t> extents(static_cast<size_t>(c.rank() + 1 - axis), 1);
   extents[0] = -1;
-  const ValueId counted = c.emit.reshape(counting(c, depth), c.emit.ints(extents));
+  const ValueId counted = c.emit.reshape(counting(c.emit, depth), c.emit.ints(extents));
   const ValueId hot = c.emit.emit(op::EqualAttributes{}, {indices, counted});
   const ValueId off = reshape_to(c.emit, slice(c.emit, c.input(2), 0, 0, 1), {});
   const ValueId on = reshape_to(c.emit, slice(c.emit, c.input(2), 0, 1, 2), {});

@@ -19,20 +19,13 @@ Status center_crop_pad(NodeContext& c) {
   }
   if (axes.empty()) return c.result(c.input(0));
   const ValueId none = c.emit.ints(std::array<int64_t, 1>{0}), two = c.emit.ints(std::array<int64_t, 1>{2});
-  op::SliceAttributes crop;
   std::vector<ValueId> dims;
   for (int64_t& axis : axes) {
     RT_ASSIGN(axis, c.axis(axis, c.rank()));
     dims.push_back(dims_product(c.emit, c.input(0), static_cast<int>(axis), static_cast<int>(axis) + 1));
   }
-  const ValueId have = concat_values(c.emit, std::move(dims)), want = as_vector(c.emit, c.input(1));
-  const auto positive = [&](ValueId x) { return c.emit.emit(op::MaximumAttributes{}, {x, none}); };
-  const ValueId start = c.emit.div(positive(c.emit.sub(have, want)), two);
-  const ValueId kept = c.emit.emit(op::MinimumAttributes{}, {have, want});
-  crop.axes = axes;
-  crop.steps.assign(axes.size(), 1);
-  const ValueId middle = c.emit.emit(std::move(crop), {c.input(0), start, c.emit.add(start, kept)});
-  const ValueId added = positive(c.emit.sub(want, have));
+  // Negative pads cut; those of a size below 0 are refused.
+  const ValueId added = c.emit.sub(as_vector(c.emit, c.input(1)), concat_values(c.emit, std::move(dims)));
   const ValueId before = c.emit.div(added, two), after = c.emit.sub(added, before);
   std::vector<ValueId> pads(2 * static_cast<size_t>(c.rank()), none);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -41,7 +34,7 @@ Status center_crop_pad(NodeContext& c) {
     pads[axis] = slice(c.emit, before, 0, at, at + 1);
     pads[axis + static_cast<size_t>(c.rank())] = slice(c.emit, after, 0, at, at + 1);
   }
-  return c.result(c.emit.emit(op::PadAttributes{}, {middle, concat_values(c.emit, std::move(pads))}));
+  return c.result(c.emit.emit(op::PadAttributes{}, {c.input(0), concat_values(c.emit, std::move(pads))}));
 }
 
 struct BlockAxis {

@@ -266,7 +266,9 @@ struct Window {
 ValueId open_window(NodeContext& c, const Window& window, bool periodic) {
   Emitter& e = c.emit;
   const ValueId size = e.cast(c.input(0), DType::F32), one = e.scalar(1, DType::F32);
-  const ValueId n = e.emit(op::RangeAttributes{}, {e.scalar(0, DType::F32), reshape_to(e, size, {}), one});
+  const ValueId count = reshape_to(e, c.input(0), {});
+  const ValueId n = e.cast(
+      counting(c.emit, e.value(count).dtype == DType::I64 ? count : e.cast(count, DType::I64)), DType::F32);
   const ValueId period = periodic ? size : e.sub(size, one);
   const ValueId angle = e.div(e.mul(n, e.scalar(2 * std::numbers::pi, DType::F32)), period);
   const auto cosine = [&](ValueId at, double factor) {
@@ -284,7 +286,9 @@ Status window(NodeContext& c) {
   const auto known = c.known_integers(0, "size");
   if (!known.ok()) return c.result(c.emit.cast(open_window(c, kWindow, periodic), type.dtype));
   const int64_t size = known->size() == 1 ? (*known)[0] : -1;
-  if (size < 0 || size > kMostElements) return invalid_model("size: expected a number of elements");
+  if (size < 0 || size > kMostElements)
+    return invalid_model("size: expected one number of 0 or more, found ",
+                         known->size() == 1 ? text(size) : text(known->size(), " numbers"));
   std::vector<double> values;
   for (int64_t n = 0; n < size; ++n) {
     const double angle =
