@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
@@ -58,6 +60,33 @@ TEST_F(ReadFile, DevicesWithoutEnd) {
       << zero.status().message();
   EXPECT_EQ(read_file("/dev/null")->size(), 0u);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// Of a stream, no more is in memory than its limit and two pieces of 64 MiB.
+TEST_F(ReadFile, AStreamIsInMemoryOnce) {
+  constexpr size_t kLimit = size_t{256} << 20, kPiece = size_t{64} << 20;
+  const auto child_peak = [&](const std::string& path) {
+    const pid_t child = fork();
+    if (child == 0) _exit(read_file(path, kLimit).ok() ? 0 : 1);
+    int status = 0;
+    rusage usage{};
+    EXPECT_EQ(wait4(child, &status, 0, &usage), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == (path == "/dev/zero" ? 1 : 0));
+    return static_cast<size_t>(usage.ru_maxrss) << 10;
+  };
+  const size_t before = child_peak("/dev/null");
+  EXPECT_LT(child_peak("/dev/zero"), before + kLimit + 2 * kPiece);
+  ASSERT_EQ(mkfifo(path("large").c_str(), 0600), 0);
+  std::thread writer([this] {
+    const int file = open(path("large").c_str(), O_WRONLY);
+    const std::string block(size_t{1} << 20, 'x');
+    for (int i = 0; i < 250; ++i) EXPECT_EQ(::write(file, block.data(), block.size()), ssize_t{1} << 20);
+    close(file);
+  });
+  EXPECT_LT(child_peak(path("large")), before + kLimit + 2 * kPiece);
+  writer.join();
+}
+#endif
 
 TEST_F(ReadFile, Pipes) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);

@@ -46,13 +46,15 @@ for file in /dev/zero sparse; do
   refuses 3 "$file: " rtrun mlp.rt --input "input=$file"
   refuses 3 "$file: " rtrun mlp.rt --random-input --label-names "$file"
   refuses 3 "$file: " rtrun char.rt --generate 1 --tokenizer "$file"
-  refuses 3 "$file: " rttrain trained.rt --data "$file" --format csv
   refuses 3 "$file: " rtconvert "$file" -o x.rt
   refuses 2 "$file: " rttrain trained.rt --data "$file" --labels labels --format idx
   refuses 2 "$file: " rttrain trained.rt --data "$file" --format npz
   refuses 2 "$file" rtrun "$file" --random-input
   refuses 2 "$file" rtbench "$file" --backend cpu
 done
+refuses 3 "sparse: the file takes 100.0 GiB" rttrain trained.rt --data sparse --format csv
+# Tables are read as far as their first error.
+refuses 2 "/dev/zero: line 1: a field has more than 64.0 MiB" rttrain trained.rt --data /dev/zero --format csv
 rm sparse
 # JSON has only UTF-8; names may be anything.
 cp mlp.rt $'name\xff.rt'

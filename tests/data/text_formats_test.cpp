@@ -1,9 +1,14 @@
 // Tables and tokenizers: limits, and merging in n log n.
+#include <unistd.h>
+
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "tests/data/scratch.h"
 #include "tools/data/delimited.h"
@@ -35,6 +40,85 @@ TEST(Delimited, LinesWithoutEnd) {
         << field.status().message();
   }
   EXPECT_TRUE(contains(parsed("a\n\"b").status().message(), "line 2: a quoted field has no end"));
+}
+
+/// A pipe that gives `head` once and then `line` until its reader closes it.
+class Endless {
+ public:
+  Endless(std::string head, std::string line) {
+    EXPECT_EQ(pipe(ends_), 0);
+    writer_ = std::thread([this, head = std::move(head), line = std::move(line)] {
+      std::string block = head;
+      while (write(ends_[1], block.data(), block.size()) == static_cast<ssize_t>(block.size())) {
+        given_ += block.size();
+        block.clear();
+        while (block.size() < 4096) block += line;
+      }
+    });
+  }
+  ~Endless() { close(ends_[0]), writer_.join(), close(ends_[1]); }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[0]); }
+  size_t given() const { return given_; }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::atomic<size_t> given_ = 0;
+  std::thread writer_;
+};
+
+TEST(Delimited, AStreamWithoutEndIsReadNoFurtherThanItsFirstError) {
+  std::signal(SIGPIPE, SIG_IGN);
+  constexpr size_t kEnough = size_t{1} << 20;
+  {
+    Endless stream("a,b\n1,2\n3\n", "1,2\n");
+    const auto table = read_delimited(stream.path(), {});
+    EXPECT_TRUE(contains(table.status().message(), "line 3: expected 2 fields, found 1"))
+        << table.status().message();
+    EXPECT_LT(stream.given(), kEnough);
+  }
+  {
+    Endless stream("a,b\n", "x");
+    const auto table = read_delimited(stream.path(), {});
+    EXPECT_TRUE(contains(table.status().message(), "line 2: a field has more than 64.0 MiB"))
+        << table.status().message();
+    EXPECT_LT(stream.given(), 2 * kLongestField + kEnough);
+  }
+  {
+    Endless stream("a,b\n", "10,20\n");
+    const auto table = read_delimited(stream.path(), {}, 4 * kEnough);
+    EXPECT_EQ(table.status().code(), Code::OutOfMemory);
+    EXPECT_TRUE(contains(table.status().message(), "the table takes more than 4.0 MiB in memory"))
+        << table.status().message();
+    EXPECT_LT(stream.given(), kEnough);  // six bytes are a row of a hundred
+  }
+}
+
+/// However the pieces cut rows, quotes, line ends and the byte order mark.
+TEST(Delimited, PiecesOfAStream) {
+  std::string text =
+      "\xef\xbb\xbf"
+      "name,\"quoted, \"\"twice\"\"\"\r\n";
+  for (int i = 0; i < 40'000; ++i)
+    text += std::to_string(i) + (i % 3 == 0 ? ",\"a\r\nb\"\"c\"\r\n" : i % 3 == 1 ? ",plain\r" : ",\n");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::thread writer([&] {
+    for (size_t at = 0; at < text.size(); at += 777)
+      EXPECT_GT(write(ends[1], text.data() + at, std::min<size_t>(777, text.size() - at)), 0);
+    close(ends[1]);
+  });
+  const auto streamed = read_delimited("/proc/self/fd/" + std::to_string(ends[0]), {});
+  writer.join();
+  close(ends[0]);
+  const auto whole = parsed(text);
+  ASSERT_TRUE(streamed.ok()) << streamed.status().message();
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole->names, (std::vector<std::string>{"name", "quoted, \"twice\""}));
+  ASSERT_EQ(whole->rows.size(), 40'000u);
+  EXPECT_EQ(whole->rows[3], (std::vector<std::string>{"3", "a\r\nb\"c"}));
+  EXPECT_EQ(streamed->names, whole->names);
+  EXPECT_EQ(streamed->rows, whole->rows);
+  EXPECT_EQ(streamed->lines, whole->lines);
 }
 
 struct Piece {

@@ -30,10 +30,14 @@ struct DelimitedTable {
 
 /// Of one field.
 inline constexpr size_t kLongestField = size_t{64} << 20;
+inline constexpr size_t kLongestRow = size_t{256} << 20;
 
 /// Skips empty lines. Returns a message with the line if a row has a different number of fields than the
-/// first, or a field more than kLongestField. Code::OutOfMemory when the table takes more than `limit` bytes.
-Result<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options);
+/// first, a field more than kLongestField or a row more than kLongestRow, as soon as that much was read.
+/// Code::OutOfMemory when the table takes more than `limit` bytes: a file's half of the machine's memory, a
+/// pipe's or a device's limit_of_stream.
+Result<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options,
+                                      size_t limit_of_stream = kLargestStream);
 /// path: for messages.
 Result<DelimitedTable> parse_delimited(const std::string& path, std::string_view text,
                                        const DelimitedOptions& options, size_t limit = largest_file());

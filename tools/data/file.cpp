@@ -18,7 +18,7 @@ namespace librt::tools {
 namespace {
 
 constexpr size_t kLargestRead = size_t{1} << 30;  // Linux reads at most 2 GiB per call
-constexpr size_t kFirstBuffer = size_t{1} << 16;
+constexpr size_t kFirstPiece = size_t{1} << 16, kPiece = size_t{1} << 26;
 constexpr int kMillisecondsBetween = 50;
 
 using Clock = std::chrono::steady_clock;
@@ -32,79 +32,68 @@ Result<Descriptor> open_file(const std::string& path, struct stat& info) {
   return file;
 }
 
-/// Reads one file to its end.
+/// What a stream holds, in memory once: it is read in pieces, and put together when all of it is there.
 class Reader {
  public:
-  Reader(const std::string& path, const Descriptor& file, const struct stat& info)
-      : path_(path),
-        file_(file.number()),
-        is_regular_(S_ISREG(info.st_mode)),
-        is_pipe_(S_ISFIFO(info.st_mode)) {
-    if (is_regular_) size_ = static_cast<size_t>(info.st_size);
-  }
+  Reader(FileStream& file, const std::string& path) : file_(file), path_(path) {}
 
   Result<Bytes> all(LimitOf limit_of, size_t limit) {
+    Bytes piece;
     if (limit_of != nullptr) {
-      RT_TRY(read_up_to(kHeadBytes));
-      limit = limit_of({bytes_.data(), used_});
+      RT_TRY(fill(piece, kHeadBytes, kHeadBytes));
+      limit = limit_of(piece);
     }
-    limit = std::min(limit, is_regular_ ? largest_file() : kLargestStream);
-    if (size_ > limit) return too_large(path_, "the file", size_, limit);
-    bytes_.resize(std::max(size_ + 1, used_));  // one more, to find the end
-    while (!at_end_) {
-      if (used_ > limit && is_regular_) return too_large(path_, "the file", used_, limit);
-      if (used_ > limit)
-        return Status::make(Code::OutOfMemory, path_, ": gives more than ", bytes_text(limit),
-                            "; save what is wanted of it to a file");
-      // Files of the system say that they are empty.
-      if (used_ == bytes_.size()) bytes_.resize(std::max(used_ + used_ / 2, kFirstBuffer));
-      RT_TRY(read_some(bytes_.size()));
-    }
-    bytes_.resize(used_);
-    return std::move(bytes_);
+    limit = std::min(limit, file_.is_regular() ? largest_file() : kLargestStream);
+    if (file_.size() > limit) return too_large(path_, "the file", file_.size(), limit);
+    RT_TRY(check(limit));
+    // One byte more than the file, to find its end. Files of the system say that they are empty.
+    size_t room = std::max(file_.size() + 1, kFirstPiece);
+    do {
+      RT_TRY(fill(piece, std::min(room, limit - used_ + 1), limit));
+      pieces_.push_back(std::move(piece));
+      piece = {};
+      room = std::min(2 * room, kPiece);
+    } while (!at_end_);
+    return joined();
   }
 
  private:
-  Status read_up_to(size_t count) {
-    bytes_.resize(count);
-    while (!at_end_ && used_ < count) RT_TRY(read_some(count));
+  /// Adds bytes up to `count` and the stream's end.
+  Status fill(Bytes& piece, size_t count, size_t limit) {
+    size_t filled = piece.size();
+    piece.resize(std::max(count, filled));
+    while (!at_end_ && filled < piece.size()) {
+      RT_ASSIGN(const size_t got, file_.read(std::span(piece).subspan(filled)));
+      at_end_ = got == 0;
+      filled += got;
+      used_ += got;
+      RT_TRY(check(limit));
+    }
+    piece.resize(filled);
     return {};
   }
 
-  /// Reads into the buffer up to `end`: at least one byte, or finds the file's end.
-  Status read_some(size_t end) {
-    const auto start = Clock::now();
-    for (;;) {
-      const ssize_t got = read(file_, bytes_.data() + used_, std::min(end - used_, kLargestRead));
-      if (got > 0) {
-        used_ += static_cast<size_t>(got);
-        return {};
-      }
-      if (got < 0 && errno != EAGAIN && errno != EINTR) return system_error(path_, "cannot be read", errno);
-      pollfd wanted{.fd = file_, .events = POLLIN, .revents = 0};
-      if (got < 0) {
-        if (errno == EINTR) continue;
-        has_writer_ = true;
-        poll(&wanted, 1, -1);
-      } else if (!is_pipe_ || used_ > 0 || has_writer_) {
-        at_end_ = true;
-        return {};
-      } else if (poll(&wanted, 1, kMillisecondsBetween) > 0) {
-        has_writer_ = true;  // and perhaps had: it is gone
-      } else if (Clock::now() - start > std::chrono::seconds(kSecondsWithoutWriter)) {
-        return Status::make(Code::Io, path_, ": no process has opened this pipe for writing within ",
-                            kSecondsWithoutWriter, " seconds");
-      }
-    }
+  Status check(size_t limit) const {
+    if (used_ <= limit) return {};
+    return file_.is_regular() ? too_large(path_, "the file", used_, limit) : file_.too_much(limit);
   }
 
+  Bytes joined() {
+    if (pieces_.size() == 1) return std::move(pieces_[0]);
+    Bytes bytes;
+    bytes.reserve(used_);
+    for (Bytes& piece : pieces_) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+      piece = Bytes();
+    }
+    return bytes;
+  }
+
+  FileStream& file_;
   const std::string& path_;
-  const int file_;
-  const bool is_regular_, is_pipe_;
-  size_t size_ = 0;
-  Bytes bytes_;
+  std::vector<Bytes> pieces_;
   size_t used_ = 0;
-  bool at_end_ = false, has_writer_ = false;
+  bool at_end_ = false;
 };
 
 }  // namespace
@@ -149,15 +138,56 @@ std::string in_quotes(std::string_view text) {
   return out + (text.size() > kMost ? "...'" : "'");
 }
 
+Result<FileStream> FileStream::open(const std::string& path) {
+  struct stat info {};
+  RT_ASSIGN(Descriptor file, open_file(path, info));
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
+    return Status::make(Code::Io, path, ": expected a file or a pipe, found another kind of file");
+  FileStream stream;
+  stream.path_ = path;
+  stream.file_ = std::move(file);
+  stream.is_regular_ = S_ISREG(info.st_mode);
+  stream.is_pipe_ = S_ISFIFO(info.st_mode);
+  if (stream.is_regular_) stream.size_ = static_cast<size_t>(info.st_size);
+  return stream;
+}
+
+Result<size_t> FileStream::read(std::span<std::byte> to) {
+  const auto start = Clock::now();
+  for (;;) {
+    const ssize_t got = ::read(file_.number(), to.data(), std::min(to.size(), kLargestRead));
+    if (got > 0) {
+      has_writer_ = true;
+      return static_cast<size_t>(got);
+    }
+    if (got < 0 && errno != EAGAIN && errno != EINTR) return system_error(path_, "cannot be read", errno);
+    pollfd wanted{.fd = file_.number(), .events = POLLIN, .revents = 0};
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      has_writer_ = true;
+      poll(&wanted, 1, -1);
+    } else if (!is_pipe_ || has_writer_) {
+      return size_t{0};
+    } else if (poll(&wanted, 1, kMillisecondsBetween) > 0) {
+      has_writer_ = true;  // and perhaps had: it is gone
+    } else if (Clock::now() - start > std::chrono::seconds(kSecondsWithoutWriter)) {
+      return Status::make(Code::Io, path_, ": no process has opened this pipe for writing within ",
+                          kSecondsWithoutWriter, " seconds");
+    }
+  }
+}
+
+Status FileStream::too_much(size_t limit) const {
+  return Status::make(Code::OutOfMemory, path_, ": gives more than ", bytes_text(limit),
+                      "; save what is wanted of it to a file");
+}
+
 namespace {
 
 Result<Bytes> read_all(const std::string& path, LimitOf limit_of, size_t limit) {
-  struct stat info {};
-  RT_ASSIGN(const Descriptor file, open_file(path, info));
-  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
-    return Status::make(Code::Io, path, ": expected a file or a pipe, found another kind of file");
+  RT_ASSIGN(FileStream file, FileStream::open(path));
   try {
-    return Reader(path, file, info).all(limit_of, limit);
+    return Reader(file, path).all(limit_of, limit);
   } catch (const std::bad_alloc&) {
     return Status::make(Code::OutOfMemory, path, ": not enough memory to read it");
   }

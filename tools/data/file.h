@@ -41,6 +41,25 @@ class Descriptor {
   int number_;
 };
 
+/// A file, pipe or character device from its beginning, for readers that can stop before its end.
+class FileStream {
+ public:
+  static Result<FileStream> open(const std::string& path);
+
+  bool is_regular() const noexcept { return is_regular_; }
+  size_t size() const noexcept { return size_; }  ///< that a regular file says it has
+  /// Reads at least one byte, unless it is at its end: 0. to: not empty.
+  Result<size_t> read(std::span<std::byte> to);
+  /// The error that a pipe or device gives more than `limit`.
+  Status too_much(size_t limit) const;
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  size_t size_ = 0;
+  bool is_regular_ = false, is_pipe_ = false, has_writer_ = false;
+};
+
 /// The largest size of a file that begins with `head` (kHeadBytes, or the whole file if it is shorter).
 using LimitOf = size_t (*)(std::span<const std::byte> head);
 inline constexpr size_t kHeadBytes = 16;
