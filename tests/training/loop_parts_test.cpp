@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tools/rttrain/facts.h"
 #include "tools/rttrain/gradient_sums.h"
+#include "tools/rttrain/position.h"
 #include "tools/rttrain/progress.h"
 #include "tools/rttrain/shares.h"
 #include "tools/rttrain/steps.h"
@@ -57,6 +59,32 @@ TEST(StopRuleTest, TheTargetAndItsMetric) {
   options.monitor = "f1";
   const rt::Status unknown = StopRule(options, {"loss", "accuracy"}).check();
   EXPECT_EQ(unknown.message(), "--monitor: there is no metric 'f1'; this model's are loss, accuracy");
+}
+
+// --- positions that a checkpoint may hold
+
+TEST(PositionTest, ImpossibleOnesAreNamed) {
+  constexpr uint64_t kBatches = 5, kMost = uint64_t{1} << 62, kHuge = std::numeric_limits<uint64_t>::max();
+  const auto problem = [](const Position& position) { return impossible_in(position, kBatches, 8, kMost); };
+  for (const uint64_t epoch : {uint64_t{0}, uint64_t{3}, kMost / kBatches})
+    for (uint64_t batch = 0; batch <= kBatches; ++batch)
+      EXPECT_EQ(problem({.epoch = epoch,
+                         .batch = batch,
+                         .step = epoch * kBatches + batch,
+                         .seen = 8 * batch,
+                         .waiting = epoch}),
+                "");
+  EXPECT_EQ(problem({.epoch = 1, .batch = 6, .step = 11}),
+            "is at batch 6 of epoch 1, but the data has 5 batches in each epoch");
+  EXPECT_EQ(problem({.epoch = kMost, .step = kMost}),
+            "is at batch 0 of epoch " + std::to_string(kMost) + ", but the data has 5 batches in each epoch");
+  EXPECT_NE(problem({.epoch = kHuge, .batch = kHuge, .step = kHuge}), "");
+  for (const uint64_t step : {uint64_t{0}, uint64_t{7}, uint64_t{9}, kHuge})
+    EXPECT_EQ(problem({.epoch = 1, .batch = 3, .step = step}),
+              "is at step " + std::to_string(step) + ", but 1 epochs and 3 batches are 8 steps");
+  EXPECT_EQ(problem({.batch = 2, .step = 2, .seen = 17}), "has seen 17 samples in 2 batches of 8");
+  EXPECT_EQ(problem({.epoch = 1, .step = 5, .waiting = 2}),
+            "waits for a better epoch since 2 epochs, but is in epoch 1");
 }
 
 // --- how ranks divide a batch

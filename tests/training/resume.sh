@@ -45,6 +45,32 @@ same whole kept "after a run without --resume"
 train --epochs 1 --checkpoint kept --overwrite >/dev/null
 ! cmp -s whole kept || fail "--overwrite replaced nothing"
 
+echo "--- a position that no training reaches"
+# 6 batches of 48 samples in an epoch. WORDS KEY=VALUE ...
+refuses_position() {
+  local code=0
+  "$bin/edit_checkpoint" model.rt "$backend" halfway edited "${@:2}"
+  cp edited before
+  train --epochs 9 --checkpoint edited --resume --log edited.log >/dev/null 2>edited.err || code=$?
+  [[ $code == 2 ]] && grep -qF "edited: $1" edited.err || fail "${*:2}: exit code $code, $(cat edited.err)"
+  [[ ! -s edited.log ]] || fail "${*:2}: the refused run began"
+  same before edited "${*:2}"
+}
+train --epochs 3 --checkpoint halfway --steps 8 >/dev/null
+"$bin/edit_checkpoint" model.rt "$backend" halfway edited epoch=1
+train --epochs 3 --checkpoint edited --resume >/dev/null
+same whole edited "written again, the same position"
+refuses_position "is at batch 7 of epoch 1, but the data has 6 batches in each epoch" batch=7 step=13
+refuses_position "is at batch 18446744073709551615 of epoch 1" batch=18446744073709551615
+refuses_position "is at batch 2 of epoch 18446744073709551615" epoch=18446744073709551615
+refuses_position "is at step 18446744073709551615, but 1 epochs and 2 batches are 8 steps" step=18446744073709551615
+refuses_position "is at step 0, but" step=0
+refuses_position "has seen 97 samples in 2 batches of 48" seen=97
+refuses_position "waits for a better epoch since 2 epochs, but is in epoch 1" waiting=2
+refuses_position "has no rttrain.step" step=-1
+refuses_position "has no rttrain.epoch" epoch=1.5
+refuses_position "was written with rttrain.samples = 255, now it is 256" samples=255
+
 echo "--- with an optimizer's state in 8 bits"
 mv model.rt full.rt
 "$bin/rtconvert" "$model" -o model.rt --train --optimizer adam --optimizer-state u8 >/dev/null

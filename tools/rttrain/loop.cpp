@@ -77,10 +77,10 @@ class Loop {
       return bad_data("--schedule: " + error);
     if (options_.resume) {
       if (rt::Status status = checkpoints_->load(position_); !status) return status;
-      if (position_.epoch > kMostSteps / batches_ || position_.batch > batches_)
-        return bad_data(options_.checkpoint + ": is at batch " + std::to_string(position_.batch) +
-                        " of epoch " + std::to_string(position_.epoch) + ", but the data has " +
-                        std::to_string(batches_) + " batches in each epoch; it is damaged");
+      const std::string problem = impossible_in(position_, batches_, options_.batch, kMostSteps);
+      if (!problem.empty())
+        return bad_data(options_.checkpoint + ": " + problem +
+                        "; it is damaged: resume from another checkpoint, or begin anew with --overwrite");
     }
     if (rt::Status status = separate_random_numbers(); !status) return status;
     if (rt::Status status = divide(); !status) return status;

@@ -59,4 +59,22 @@ bool read_position(const rt::Session& session, Position& position, std::string& 
   return key.empty();
 }
 
+std::string impossible_in(const Position& position, uint64_t batches, size_t batch_size, uint64_t most) {
+  const auto number = [](uint64_t value) { return std::to_string(value); };
+  if (position.batch > batches || position.epoch > most / batches)
+    return "is at batch " + number(position.batch) + " of epoch " + number(position.epoch) +
+           ", but the data has " + number(batches) + " batches in each epoch";
+  const uint64_t reached = position.epoch * batches + position.batch;
+  if (position.step != reached)
+    return "is at step " + number(position.step) + ", but " + number(position.epoch) + " epochs and " +
+           number(position.batch) + " batches are " + number(reached) + " steps";
+  if (position.seen > position.batch * batch_size)
+    return "has seen " + number(position.seen) + " samples in " + number(position.batch) + " batches of " +
+           number(batch_size);
+  if (position.waiting > position.epoch)
+    return "waits for a better epoch since " + number(position.waiting) + " epochs, but is in epoch " +
+           number(position.epoch);
+  return {};
+}
+
 }  // namespace rt::train

@@ -31,4 +31,8 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const Position& positi
 /// Reads them from the checkpoint that the session has loaded; false with the key that is missing or damaged.
 bool read_position(const rt::Session& session, Position& position, std::string& key);
 
+/// What a training whose epochs have so many batches cannot have reached, for example a batch after the last
+/// of an epoch; empty: nothing. `most`: steps that no training exceeds.
+std::string impossible_in(const Position& position, uint64_t batches, size_t batch_size, uint64_t most);
+
 }  // namespace rt::train
