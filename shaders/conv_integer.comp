@@ -10,10 +10,10 @@ layout(constant_id = 6) const int kFlipX = 0;
 layout(constant_id = 7) const int kFlipW = 0;
 layout(constant_id = 8) const uint kZeroX = 0;
 layout(constant_id = 9) const uint kZeroW = 0;  // 1: per tensor, 2: per output channel
-layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
-layout(set = 0, binding = 1, std430) readonly buffer W { uint8_t w[]; };
-layout(set = 0, binding = 7, std430) readonly buffer Zx { uint8_t x_zero[]; };
-layout(set = 0, binding = 8, std430) readonly buffer Zw { uint8_t w_zero[]; };
+layout(set = 0, binding = 0, std430) readonly buffer X { uint x[]; };
+layout(set = 0, binding = 1, std430) readonly buffer W { uint w[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Zx { uint x_zero[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Zw { uint w_zero[]; };
 layout(push_constant) uniform P {
   uint count;
   uint in_c, out_c, groups;
@@ -46,8 +46,9 @@ void main() {
   uint n = rest / out_extent[0];
   uint group_o = out_c / groups, group_c = in_c / groups;
   uint taps = kernel[0] * kernel[1] * kernel[2];
-  int zx = kZeroX != 0 ? value_x(uint(x_zero[0])) : 0;
-  int zw = kZeroW != 0 ? value_w(uint(w_zero[kZeroW == 1 ? 0 : o])) : 0;
+  int zx = kZeroX != 0 ? value_x(byte_of(x_zero[0], 0)) : 0;
+  uint own = kZeroW == 1 ? 0 : o;
+  int zw = kZeroW != 0 ? value_w(byte_of(w_zero[own / 4], own)) : 0;
   int sum = 0;
   for (uint kz = 0; kz < kernel[0]; ++kz) {
     int z = source(oz, kz, 0);
@@ -59,7 +60,8 @@ void main() {
         uint at = (((n * in_extent[0] + uint(z)) * in_extent[1] + uint(yy)) * in_extent[2] + uint(xx)) * in_c +
                   o / group_o * group_c;
         uint at_w = (o * taps + (kz * kernel[1] + ky) * kernel[2] + kx) * group_c;
-        for (uint c = 0; c < group_c; ++c) sum += (value_x(uint(x[at + c])) - zx) * (value_w(uint(w[at_w + c])) - zw);
+        for (uint end = at + group_c; at < end; ++at, ++at_w)
+          sum += (value_x(byte_of(x[at / 4], at)) - zx) * (value_w(byte_of(w[at_w / 4], at_w)) - zw);
       }
     }
   }

@@ -16,7 +16,7 @@ layout(constant_id = 8) const uint kStride = 1;
 layout(constant_id = 9) const uint kFlipX = 0;  // 128: x is signed
 layout(constant_id = 10) const int kFlipW = 0;  // 128: the weight was unsigned before it was packed
 layout(constant_id = 11) const bool kZeroX = false;
-layout(set = 0, binding = 7, std430) readonly buffer Zx { uint8_t x_zero[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Zx { uint x_zero[]; };  // the first byte
 layout(push_constant) uniform P {
   uint count, tiles_w, out_h, out_w, in_h, in_w, c16;
   uint kernel_h, kernel_w, stride_h, stride_w;
@@ -40,7 +40,7 @@ void main() {
   uint oy = rest % out_h;
   uint n = rest / out_h;
   // Padding bytes are the zero point; signed bytes are read with their sign bit flipped.
-  uint zero = kZeroX ? uint(x_zero[0]) ^ kFlipX : kFlipX;
+  uint zero = kZeroX ? byte_of(x_zero[0], 0) ^ kFlipX : kFlipX;
   float acc[kPixels][16];
   [[unroll]] for (uint p = 0; p < kPixels; ++p) [[unroll]] for (uint c = 0; c < 16; ++c) acc[p][c] = 0.0;
   uint at_w = block * kernel_h * kernel_w;

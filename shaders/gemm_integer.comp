@@ -25,8 +25,10 @@ layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before i
 layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: per tensor, 2: per row or column
 layout(constant_id = 12) const uint kZeroB = 0;
 layout(constant_id = 13) const bool kVectorized = false;  // results and channels begin at multiples of four
-layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
-layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Za { uint a_zero[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Zb { uint b_zero[]; };
+uint zero_of_a(uint at) { return byte_of(a_zero[at / 4], at); }
+uint zero_of_b(uint at) { return byte_of(b_zero[at / 4], at); }
 #include "gemm_integer.glsl"
 #ifdef DOT
 #extension GL_EXT_spirv_intrinsics : require
@@ -79,7 +81,7 @@ void main() {
   }
 #ifdef CONV
   int y0[kOwn], x0[kOwn];
-  uvec4 outside = uvec4((kZeroA != 0 ? uint(a_zero[0]) ^ kFlipA : kFlipA) * 0x01010101u);
+  uvec4 outside = uvec4((kZeroA != 0 ? zero_of_a(0) ^ kFlipA : kFlipA) * 0x01010101u);
 #endif
   [[unroll]] for (uint i = 0; i < kOwn; ++i) {
     sum_a[i] = 0;
@@ -155,8 +157,8 @@ void main() {
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     sum_of_row[i] = kSumsOfA ? OF_ROW(sum_a, i) : 0;
     za[i] = int(kFlipA);
-    if (kZeroA == 2) za[i] = int(uint(a_zero[batch * m + min(row + i, m - 1)]) ^ kFlipA);
-    if (kZeroA == 1) za[i] = i == 0 ? int(uint(a_zero[0]) ^ kFlipA) : za[0];
+    if (kZeroA == 2) za[i] = int(zero_of_a(batch * m + min(row + i, m - 1)) ^ kFlipA);
+    if (kZeroA == 1) za[i] = i == 0 ? int(zero_of_a(0) ^ kFlipA) : za[0];
   }
   Requantization r = requantization();
   uint base_c = outer * batch_c[0] + inner * batch_c[1];
@@ -167,8 +169,8 @@ void main() {
       int zb[4];
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         zb[c] = -int(kFlipB);
-        if (kZeroB == 1) zb[c] = signed_byte(uint(b_zero[0]) ^ kFlipB, 0);
-        if (kZeroB == 2) zb[c] = signed_byte(uint(b_zero[inner * batch_channels + column_of[j + c]]) ^ kFlipB, 0);
+        if (kZeroB == 1) zb[c] = signed_byte(zero_of_b(0) ^ kFlipB, 0);
+        if (kZeroB == 2) zb[c] = signed_byte(zero_of_b(inner * batch_channels + column_of[j + c]) ^ kFlipB, 0);
       }
       if (kVectorized) set_channels(r, channel / 4, scale_step);
       ivec4 sum[kRows];

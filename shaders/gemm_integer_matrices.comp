@@ -28,8 +28,10 @@ layout(constant_id = 17) const uint kSubgroupsM = 1;
 layout(constant_id = 18) const uint kStep = 16;  // extent of k staged at once, a multiple of kK and of sixteen
 layout(set = 0, binding = 0, std430) readonly buffer A { uvec4 a4[]; };
 layout(set = 0, binding = 1, std430) readonly buffer B { uvec4 b4[]; };
-layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
-layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Za { uint a_zero[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Zb { uint b_zero[]; };
+uint zero_of_a(uint at) { return byte_of(a_zero[at / 4], at); }
+uint zero_of_b(uint at) { return byte_of(b_zero[at / 4], at); }
 #include "gemm_integer.glsl"
 const uint kGroupRows = kRows * kSubgroupsM, kGroupColumns = kColumns * kSubgroupsN;
 // Rows of A and columns of B, kStep bytes each, as words; 16 bytes of padding avoid bank conflicts.
@@ -68,7 +70,7 @@ void main() {
 
 #ifdef CONV
   find_windows(row, lane, lanes);
-  uvec4 outside = uvec4(((kZeroA != 0 ? uint(a_zero[0]) : 0) ^ kFlipA ^ 128u) * 0x01010101u);
+  uvec4 outside = uvec4(((kZeroA != 0 ? zero_of_a(0) : 0) ^ kFlipA ^ 128u) * 0x01010101u);
   uint blocks = kernel_h * kernel_w * steps;
 #else
   uint blocks = steps;
@@ -143,11 +145,11 @@ void main() {
     if (result_row < m && result_column < n) {
       uint channel = inner * batch_channels + result_column;
       int za = signed_byte(kFlipA ^ 128u, 0);
-      if (kZeroA != 0) za = signed_byte(uint(a_zero[kZeroA == 1 ? 0 : batch * m + result_row]) ^ kFlipA ^ 128u, 0);
+      if (kZeroA != 0) za = signed_byte(zero_of_a(kZeroA == 1 ? 0 : batch * m + result_row) ^ kFlipA ^ 128u, 0);
       ivec4 sum;
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         int zb = -int(kFlipB);
-        if (kZeroB != 0) zb = signed_byte(uint(b_zero[kZeroB == 1 ? 0 : min(channel + c, inner * batch_channels + n - 1)]) ^ kFlipB, 0);
+        if (kZeroB != 0) zb = signed_byte(zero_of_b(kZeroB == 1 ? 0 : min(channel + c, inner * batch_channels + n - 1)) ^ kFlipB, 0);
         sum[c] = tile_c[at_row * kPitchC + at_column + c] - za * sum_b[at_column + c] - zb * (sum_a[at_row] + behind) +
                  int(k) * za * zb;
       }

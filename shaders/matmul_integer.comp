@@ -3,14 +3,15 @@
 // C = (A - za)(B - zb) in i32; A is [M,K], B is [K,N], u8 or i8. One register tile of kRows x kColumns per invocation.
 // kFlipA, kFlipB: 128 for i8, 0 for u8. Zero points: za_row and zb_column are their strides.
 #include "common.glsl"
+#include "bytes.glsl"
 layout(constant_id = 1) const int kFlipA = 0;
 layout(constant_id = 2) const int kFlipB = 0;
 layout(constant_id = 3) const uint kZeroA = 0;
 layout(constant_id = 4) const uint kZeroB = 0;
-layout(set = 0, binding = 0, std430) readonly buffer A { uint8_t a[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B { uint8_t b[]; };
-layout(set = 0, binding = 2, std430) readonly buffer Za { uint8_t a_zero[]; };
-layout(set = 0, binding = 3, std430) readonly buffer Zb { uint8_t b_zero[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A { uint a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { uint b[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Za { uint a_zero[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Zb { uint b_zero[]; };
 layout(set = 0, binding = 4, std430) writeonly buffer C { int c[]; };
 layout(push_constant) uniform P {
   uint m, n, k;
@@ -38,19 +39,25 @@ void main() {
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     uint here = min(row + i, m - 1);
     at_a[i] = outer * batch_a[0] + inner * batch_a[1] + here * k;
-    za[i] = kZeroA != 0 ? value_a(uint(a_zero[outer * batch_za[0] + inner * batch_za[1] + here * za_row])) : 0;
+    uint at_zero = outer * batch_za[0] + inner * batch_za[1] + here * za_row;
+    za[i] = kZeroA != 0 ? value_a(byte_of(a_zero[at_zero / 4], at_zero)) : 0;
     [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0;
   }
   [[unroll]] for (uint j = 0; j < kColumns; ++j) {
     uint here = min(column + j, n - 1);
     at_b[j] = outer * batch_b[0] + inner * batch_b[1] + here;
-    zb[j] = kZeroB != 0 ? value_b(uint(b_zero[outer * batch_zb[0] + inner * batch_zb[1] + here * zb_column])) : 0;
+    uint at_zero = outer * batch_zb[0] + inner * batch_zb[1] + here * zb_column;
+    zb[j] = kZeroB != 0 ? value_b(byte_of(b_zero[at_zero / 4], at_zero)) : 0;
   }
   for (uint kk = 0; kk < k; ++kk) {
     int right[kColumns];
-    [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = value_b(uint(b[at_b[j] + kk * n])) - zb[j];
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+      uint from = at_b[j] + kk * n;
+      right[j] = value_b(byte_of(b[from / 4], from)) - zb[j];
+    }
     [[unroll]] for (uint i = 0; i < kRows; ++i) {
-      int left = value_a(uint(a[at_a[i] + kk])) - za[i];
+      uint from = at_a[i] + kk;
+      int left = value_a(byte_of(a[from / 4], from)) - za[i];
       [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] += left * right[j];
     }
   }

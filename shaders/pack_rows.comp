@@ -3,10 +3,11 @@
 // im2col of bytes: a convolution's windows as matrix rows [groups,pixels,K/16][16], sixteen bytes per invocation: K runs
 // over taps and the channels of a group. Padding taps are the zero point, bytes past K are kPad.
 #include "common.glsl"
+#include "bytes.glsl"
 layout(constant_id = 1) const uint kZero = 0;
 layout(constant_id = 2) const uint kPad = 0;
-layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
-layout(set = 0, binding = 1, std430) readonly buffer Zx { uint8_t x_zero[]; };
+layout(set = 0, binding = 0, std430) readonly buffer X { uint x[]; };
+layout(set = 0, binding = 1, std430) readonly buffer Zx { uint x_zero[]; };  // the first byte
 layout(set = 0, binding = 2, std430) writeonly buffer Y { uvec4 y[]; };
 layout(push_constant) uniform P {
   uint count;
@@ -34,7 +35,7 @@ void main() {
   uint c = first % group_c, tap = first / group_c;
   uint kz = tap / (kernel[1] * kernel[2]), ky = tap / kernel[2] % kernel[1], kx = tap % kernel[2];
   uint k = kernel[0] * kernel[1] * kernel[2] * group_c;
-  uint zero = kZero != 0 ? uint(x_zero[0]) : 0;
+  uint zero = kZero != 0 ? byte_of(x_zero[0], 0) : 0;
   uvec4 words = uvec4(0);
   for (uint t = 0; t < 16; ++t) {
     uint value = kPad;
@@ -43,9 +44,11 @@ void main() {
       int yy = int(o[1] * stride[1]) - pad[1] + int(ky * dilation[1]);
       int xx = int(o[2] * stride[2]) - pad[2] + int(kx * dilation[2]);
       value = zero;
-      if (uint(z) < in_extent[0] && uint(yy) < in_extent[1] && uint(xx) < in_extent[2])
-        value = uint(x[(((n * in_extent[0] + uint(z)) * in_extent[1] + uint(yy)) * in_extent[2] + uint(xx)) * in_c +
-                       group * group_c + c]);
+      if (uint(z) < in_extent[0] && uint(yy) < in_extent[1] && uint(xx) < in_extent[2]) {
+        uint at = (((n * in_extent[0] + uint(z)) * in_extent[1] + uint(yy)) * in_extent[2] + uint(xx)) * in_c +
+                  group * group_c + c;
+        value = byte_of(x[at / 4], at);
+      }
     }
     words[t / 4] |= value << (8 * (t % 4));
     if (++c == group_c) {

@@ -1,15 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// MaxPool of 8-bit integers, one element per invocation; a window in the padding gives the least value. kSigned: i8.
+// MaxPool of 8-bit integers, four elements, a word, per invocation; a window in the padding gives the least value. kSigned: i8.
 #include "common.glsl"
+#include "bytes.glsl"
 #include "windows.glsl"
 layout(constant_id = 3) const uint kSigned = 0;
-layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
-layout(set = 0, binding = 1, std430) writeonly buffer Y { uint8_t y[]; };
+layout(set = 0, binding = 0, std430) readonly buffer X { uint x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { uint y[]; };
 
-void main() {
-  uint i = invocation_index();
-  if (i >= count) return;
+uint largest(uint i) {
   uint c = i % channels;
   uint rest = i / channels;
   uint ox = rest % out_extent[2];
@@ -29,9 +28,18 @@ void main() {
         uint xx = uint(int(ox * stride[2] + kx * dilation[2]) - pad[2]);
         if (z >= in_extent[0] || yy >= in_extent[1] || xx >= in_extent[2]) continue;
         uint position = ((n * in_extent[0] + z) * in_extent[1] + yy) * in_extent[2] + xx;
-        best = max(best, uint(x[position * channels + c]) ^ flip);
+        uint at = position * channels + c;
+        best = max(best, byte_of(x[at / 4], at) ^ flip);
       }
     }
   }
-  y[i] = uint8_t(best ^ flip);
+  return best ^ flip;
+}
+
+void main() {
+  uint i = invocation_index();
+  if (4 * i >= count) return;
+  uint word = 0;
+  for (uint c = 0; c < 4; ++c) word |= largest(min(4 * i + c, count - 1)) << (8 * c);
+  y[i] = word;
 }

@@ -1,13 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = saturate(round(x / scale) + zero), half to even, NaN as 0. S is x's type, R the scale's, T stores the integer;
-// REAL_F16 or REAL_BF16: the quotient is rounded to that type.
+// y = saturate(round(x / scale) + zero), half to even, NaN as 0. S is x's type, R the scale's, T stores the integer, or
+// BYTES: four of them, which an invocation computes, are stored as a word. REAL_F16 or REAL_BF16: the quotient is rounded to that type.
 // Element (o, e, i) of [outer, extent, inner] has scale o outer_stride + e / block block_stride + i inner_stride.
-// variants: quantize_f32_{1 T=uint8_t|2 T=uint16_t} S=float R=float
-// variants: quantize_f16_{1 T=uint8_t|2 T=uint16_t} S=float16_t R=float16_t REAL_F16
-// variants: quantize_bf16_{1 T=uint8_t|2 T=uint16_t} S=uint16_t R=uint16_t REAL_BF16
-// variants: quantize_i32_{1 T=uint8_t|2 T=uint16_t} S=int R=float
+// variants: quantize_f32_{1 T=uint BYTES|2 T=uint16_t} S=float R=float
+// variants: quantize_f16_{1 T=uint BYTES|2 T=uint16_t} S=float16_t R=float16_t REAL_F16
+// variants: quantize_bf16_{1 T=uint BYTES|2 T=uint16_t} S=uint16_t R=uint16_t REAL_BF16
+// variants: quantize_i32_{1 T=uint BYTES|2 T=uint16_t} S=int R=float
 #include "common.glsl"
+#include "bytes.glsl"
 layout(constant_id = 1) const int kLow = 0;
 layout(constant_id = 2) const int kHigh = 255;
 layout(constant_id = 3) const uint kHasZero = 0;
@@ -48,17 +49,34 @@ float divide(float a, float b) {
   return abs(q) < 1e9 && !is_nan(correction) ? q + correction : q;
 }
 
-void main() {
-  uint at = invocation_index();
-  if (at >= count) return;
+#ifdef BYTES
+#define ZERO(at) byte_of(zero[(at) / 4], at)
+#else
+#define ZERO(at) zero[at]
+#endif
+
+uint quantized(uint at) {
   uint i = at % inner, e = at / inner % extent, o = at / inner / extent;
   uint group = o * outer_stride + e / block * block_stride + i * inner_stride;
   float q = ROUND(divide(READ(x[at]), READ(scale[group])));
   if (is_nan(q)) q = 0.0;
   int code = int(round_half_even(clamp(q, -131072.0, 131072.0)));
   if (kHasZero != 0) {
-    int z = int(zero[group]);
+    int z = int(ZERO(group));
     code += kLow < 0 && z > kHigh ? z - (kHigh - kLow + 1) : z;
   }
-  y[at] = T(uint(clamp(code, kLow, kHigh)));
+  return uint(clamp(code, kLow, kHigh));
+}
+
+void main() {
+  uint at = invocation_index();
+#ifdef BYTES
+  if (4 * at >= count) return;
+  uint word = 0;
+  [[unroll]] for (uint c = 0; c < 4; ++c) word |= (quantized(min(4 * at + c, count - 1)) & 0xffu) << (8 * c);
+  y[at] = word;
+#else
+  if (at >= count) return;
+  y[at] = T(quantized(at));
+#endif
 }

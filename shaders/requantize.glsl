@@ -1,5 +1,6 @@
 // Stores an i32 accumulator as it is, as a float r = f(sum scale + bias), or quantized: saturate(round(r / y_scale) +
-// zero), half to even. Quantized values are stored as the unsigned integers of their bits.
+// zero), half to even. Quantized values are stored as the unsigned integers of their bits, in words.
+#include "bytes.glsl"
 layout(constant_id = 1) const uint kResult = 0;    // 0: accumulators, 1: floats, 2: quantized
 layout(constant_id = 2) const int kLow = 0;        // the least quantized value
 layout(constant_id = 3) const uint kFunction = 0;  // as in functions.glsl
@@ -9,14 +10,13 @@ layout(set = 0, binding = 2, std430) writeonly buffer Sums { int sums[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Sums4 { ivec4 sums4[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Reals { float reals[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Reals4 { vec4 reals4[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Quantized { uint8_t quantized[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Quantized4 { uint quantized4[]; };
+layout(set = 0, binding = 2, std430) buffer Quantized4 { uint quantized4[]; };
 layout(set = 0, binding = 3, std430) readonly buffer Scale { float scale[]; };
 layout(set = 0, binding = 3, std430) readonly buffer Scale4 { vec4 scale4[]; };
 layout(set = 0, binding = 4, std430) readonly buffer Bias { float bias[]; };
 layout(set = 0, binding = 4, std430) readonly buffer Bias4 { vec4 bias4[]; };
 layout(set = 0, binding = 5, std430) readonly buffer YScale { float y_scale[]; };
-layout(set = 0, binding = 6, std430) readonly buffer YZero { uint8_t y_zero[]; };
+layout(set = 0, binding = 6, std430) readonly buffer YZero { uint y_zero[]; };  // the first byte
 
 struct Requantization {
   vec4 scale, bias;  // of a channel (in x), or of four neighbours
@@ -28,7 +28,7 @@ struct Requantization {
 Requantization requantization() {
   Requantization r = Requantization(vec4(1.0), vec4(0.0), 1.0, 0);
   if (kResult == 2) r.y_scale = y_scale[0];
-  if (kHasZero) r.y_zero = int(y_zero[0]);
+  if (kHasZero) r.y_zero = int(byte_of(y_zero[0], 0));
   if (kLow < 0 && r.y_zero > 127) r.y_zero -= 256;
   return r;
 }
@@ -55,6 +55,7 @@ uint quantize(float real, Requantization r) {
   return uint(clamp(int(round_half_even(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
 }
 
+// The word of a quantized value may be shared by invocations: the result is filled with zeros before the dispatch.
 void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
   if (kResult == 0) {
     sums[at] = sum;
@@ -62,7 +63,7 @@ void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
   }
   float real = real_of(sum, r.scale.x, r.bias.x, alpha, beta);
   if (kResult == 1) reals[at] = real;
-  else quantized[at] = uint8_t(quantize(real, r));
+  else atomicOr(quantized4[at / 4], quantize(real, r) << (8 * (at % 4)));
 }
 
 // Accumulators of four neighbouring channels, at 4 * at4.

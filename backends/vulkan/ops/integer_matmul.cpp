@@ -93,7 +93,7 @@ ConvSides as_windows(int64_t rows, int64_t k) {
 
 Result<KernelPtr> build_matmul(const VulkanDevice& device, const NodeView& node, const ZeroInputs& zero,
                                const RequantizePlan& requantize) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const Problem problem, describe_problem(node, zero));
   const MatMulGeometry& g = problem.g;
   const int64_t all = g.batch.elements();
@@ -151,7 +151,7 @@ Result<KernelPtr> build_quantized_matmul(const VulkanDevice& device, const NodeV
 }
 
 Result<KernelPtr> build_any_matmul(const VulkanDevice& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const Problem problem, describe_problem(node, kOfMatMulInteger));
   const MatMulGeometry& g = problem.g;
   constexpr int64_t kTile = 4;
@@ -226,7 +226,7 @@ Unfolded unfold_rows(const ConvSides& sides) {
 }
 
 Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
   const ConvSides& sides = conv.sides;
   const int64_t channels = sides.group_out(), blocks = ceil_div(sides.group_in(), kIntegerBlock);
@@ -288,7 +288,7 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
 }
 
 Result<KernelPtr> build_depthwise(const VulkanDevice& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
   const ConvSides& sides = conv.sides;
   RT_TRY(depthwise_supports(sides));
@@ -323,12 +323,13 @@ Result<KernelPtr> build_depthwise(const VulkanDevice& device, const NodeView& no
 }
 
 Result<KernelPtr> build_any_conv(const VulkanDevice& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
   const int64_t count = conv.sides.out_pixels() * conv.sides.out_channels;
   const auto [zero_x, zero_w] = conv.zero;
   const bool has_zero_w = zero_w != 0 && node.has(zero_w);
   auto program = std::make_unique<Program>("conv_integer");
+  conv.requantize.clear(*program, out(0));
   Step& step = program->dispatch_each(Shader::conv_integer, count, device.plan().elementwise_lanes);
   conv.requantize.specialize(step);
   step.spec(flip_of(node, 0)).spec(flip_of(node, 1)).spec(node.has(zero_x));

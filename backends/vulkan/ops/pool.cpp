@@ -18,11 +18,13 @@ int64_t output_elements(const PoolGeometry& geometry) {
   return geometry.output_shape().elements();
 }
 
-/// The parameter block of windows.glsl.
+/// The parameter block of windows.glsl. each: groups of `width` elements that an invocation computes.
 Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, uint32_t mode,
-                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad, int64_t width) {
+                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad, int64_t width,
+                  int64_t each = 1) {
   const int64_t count = elements / width;
-  Step& step = program.dispatch_each(shader, count, std::min<uint32_t>(device.plan().elementwise_lanes, 64));
+  Step& step = program.dispatch_each(shader, ceil_div(count, each),
+                                     std::min<uint32_t>(device.plan().elementwise_lanes, 64));
   step.spec(mode).spec(static_cast<uint64_t>(width)).push(count).push(geometry.channels / width);
   for (const WindowAxis& axis : geometry.axes) step.push(axis.input);
   for (const WindowAxis& axis : geometry.axes) step.push(axis.output);
@@ -66,7 +68,7 @@ Status supports(const Device& device, const NodeView& node) {
 }
 
 Status quantized_supports(const Device& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   return pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()).status();
 }
 
@@ -81,7 +83,7 @@ Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node, std
   RT_ASSIGN(PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool_quantized");
   add_windows(*program, cast(device), Shader::pool_quantized, 0, geometry, output_elements(geometry), false,
-              1)
+              1, 4)
       .spec(node.dtype(0) == DType::I8)
       .read(0, in(0))
       .write(1, out(0));

@@ -1,4 +1,5 @@
-// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: one element per invocation.
+// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat. 8-bit values are written four, a word, at a
+// time.
 #include "runtime/geometry/quantization.h"
 
 #include <limits>
@@ -32,7 +33,7 @@ int index_of_real(DType dtype) {
 }
 
 Status quantize_supports(const Device& device, const NodeView& node) {
-  return all_storable(device, node);
+  return fits(device, node);
 }
 
 Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
@@ -46,7 +47,8 @@ Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::spa
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("quantize");
   Step& step = program->dispatch_each(kShaders[from == DType::I32 ? 3 : index_of_real(from)][size_of(to) - 1],
-                                      count, cast(device).plan().elementwise_lanes);
+                                      size_of(to) == 1 ? ceil_div(count, 4) : count,
+                                      cast(device).plan().elementwise_lanes);
   step.spec(static_cast<uint64_t>(range.high + 1 - range.count)).spec(static_cast<uint64_t>(range.high));
   step.spec(node.has(2));
   push_groups(step, groups, count);
@@ -55,7 +57,7 @@ Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::spa
 }
 
 Status dequantize_supports(const Device& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   if (node.dtype(1) != node.output(0).dtype)
     return unsupported("a scale of type ", name_of(node.dtype(1)), " for results of type ",
                        name_of(node.output(0).dtype));
@@ -85,7 +87,8 @@ Result<KernelPtr> create_requantize(Device& device, const NodeView& node, std::s
   const RequantizePlan plan = plan_requantize<op::RequantizeAttributes>(node, 1, 2, 3, 4);
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("requantize");
-  Step& step = program->dispatch_each(Shader::requantize, count, cast(device).plan().elementwise_lanes);
+  Step& step =
+      program->dispatch_each(Shader::requantize, ceil_div(count, 4), cast(device).plan().elementwise_lanes);
   plan.specialize(step);
   step.push(count).push(node.shape(0).back());
   plan.push(step);

@@ -53,6 +53,7 @@ void add_tiles(Program& program, const IntegerGemm& gemm, const Ref& result, con
   const int64_t column_groups = ceil_div(gemm.n, tile.columns * tile.lanes_n);
   const int64_t batches = gemm.batch[0] * gemm.batch[1];
   const ConvSides* windows = gemm.windows;
+  if (!whole_vec4s(gemm)) gemm.requantize.clear(program, result);
   Step& step =
       program.dispatch(shader_of(gemm, tile.variant),
                        static_cast<uint64_t>(row_tiles * column_groups * batches), tile.invocations());

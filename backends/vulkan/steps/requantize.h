@@ -22,6 +22,10 @@ struct RequantizePlan {
         .spec(has_bias)
         .spec(has_zero);
   }
+  /// Before a shader stores single elements: their bytes are added to words.
+  void clear(Program& program, const Ref& to) const {
+    if (result == 2) program.fill(to, 0);
+  }
   /// scale_step, alpha, beta.
   void push(Step& step) const { step.push(per_channel ? 1 : 0).push(activation.alpha).push(activation.beta); }
   /// Bindings 2 to 6; absent operands are not bound.

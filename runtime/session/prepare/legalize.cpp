@@ -343,7 +343,9 @@ Status Legalizer::assign_device(Step& step, const NodeView& view, std::vector<Te
       return {};
     }
     if (matmul) refusal_ = candidates.status().message();
-    if (i == DeviceSet::kChosen && own.value_or(DType::F32) != DType::F32) {
+    // QuantizeLinear rounds its quotient to the type.
+    if (i == DeviceSet::kChosen && own.value_or(DType::F32) != DType::F32 &&
+        view.kind() != OpKind::QuantizeLinear) {
       RT_ASSIGN(const bool wide, compute_in(DType::F32, step, view, infos));
       if (wide) return {};
     }
