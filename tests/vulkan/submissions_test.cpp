@@ -158,7 +158,7 @@ TEST(VulkanSubmissions, PartsOfADispatchComputeTheWhole) {
   Slab* const slots[] = {slab.get()};
   std::vector<float> x(kMost);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 2000;
-  for (const uint64_t count : {64, 1000, 4096}) {
+  for (const uint64_t count : {64u, 1000u, 4096u}) {
     vulkan.pace() = Pace(0.08);  // 0.01 estimated seconds at once
     std::vector<float> y(kMost);
     ASSERT_TRUE(device.upload(*slab, 0, std::as_bytes(std::span(x))).ok());

@@ -58,7 +58,7 @@ TEST_F(MemoryTypes, TransfersOfAnySize) {
   EXPECT_EQ(slab->host() != nullptr, read());
   size_t seed = 0;
   for (const size_t size : {size_t{1}, size_t{1000}, size_t{2} << 20, (size_t{2} << 20) + 5, kMost - 64})
-    for (const size_t offset : {0, 3, 64}) {
+    for (const size_t offset : {size_t{0}, size_t{3}, size_t{64}}) {
       const Bytes given = pattern(size, ++seed);
       const Submissions writing;
       ASSERT_TRUE(device->upload(*slab, offset, given).ok());
