@@ -68,6 +68,22 @@ RT_DEVICE T integer_value(BinaryFunction function, T a, T b) {
   }
 }
 
+/// The derivative of Gelu or Silu. The square is bounded where 1 - t^2 is 0, so that their product is 0, too.
+template <class F>
+RT_DEVICE F slope_of(BinaryFunction function, F x) {
+  if (function == BinaryFunction::SiluGrad) {
+    const F s = F(1) / (F(1) + exp(-x));
+    return s + x * s * (F(1) - s);
+  }
+  if (function == BinaryFunction::GeluGrad)
+    return F(0.5) * (F(1) + std::erf(x * F(0.70710678118654752))) +
+           x * (exp(F(-0.5) * x * x) * F(0.39894228040143268));
+  const F scale = F(0.79788456080286536), cube = F(0.044715) * scale;
+  const F square = x * x > F(1e30) ? F(1e30) : x * x;
+  const F t = std::tanh(x * (square * cube + scale));
+  return F(0.5) * (F(1) + t) + F(0.5) * x * (F(1) - t * t) * (square * (F(3) * cube) + scale);
+}
+
 template <class F>
 RT_DEVICE F float_value(BinaryFunction function, F a, F b) {
   switch (function) {
@@ -78,6 +94,9 @@ RT_DEVICE F float_value(BinaryFunction function, F a, F b) {
     case BinaryFunction::Pow: return pow(a, b);
     case BinaryFunction::Minimum: return a < b || a != a ? a : b;
     case BinaryFunction::Maximum: return a > b || a != a ? a : b;
+    case BinaryFunction::GeluGrad:
+    case BinaryFunction::GeluTanhGrad:
+    case BinaryFunction::SiluGrad: return a * slope_of(function, b);
     default: break;
   }
   const F rest = fmod(a, b);

@@ -25,6 +25,9 @@ enum class BinaryFunction : uint8_t {
   BitwiseXor,
   ShiftLeft,  ///< a shift count of at least the width, or below 0, gives 0
   ShiftRight,
+  GeluGrad,  ///< a f'(b), as the next two; floats only
+  GeluTanhGrad,
+  SiluGrad,
 };
 enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
 

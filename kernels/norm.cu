@@ -115,8 +115,9 @@ cudaError_t for_channels(const void* x, const void* g, void* y, int64_t samples,
 
 // --- sums over the samples
 
-/// Per channel, the mean and the sum of the squared deviations from it; or the sums of g and of g (x - mean).
-enum class Terms : int { Moments, Products };
+/// Per channel, the mean and the sum of the squared deviations from it; or the sums of g and of g (x - mean),
+/// or of g and of g (x - mean) inverse with the [2] statistics of each sample.
+enum class Terms : int { Moments, Products, RowProducts };
 struct Pair {
   float first = 0, second = 0;
 };
@@ -124,7 +125,7 @@ struct Pair {
 /// The pair of `count` samples becomes that of `count + more`.
 template <Terms kTerms>
 RT_DEVICE void join(Pair& to, float count, const Pair& from, float more) {
-  if constexpr (kTerms == Terms::Products) {
+  if constexpr (kTerms != Terms::Moments) {
     to.first += from.first;
     to.second += from.second;
   } else {
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(kThreads, 3)
       const int64_t at = (s + i * kRows) * channels + channel;
       if (s + i * kRows >= last) break;
       loaded_x[i] = load_packed<kWidth>(x + at);
-      if (kTerms == Terms::Products) loaded_g[i] = load_packed<kWidth>(g + at);
+      if (kTerms != Terms::Moments) loaded_g[i] = load_packed<kWidth>(g + at);
     }
     if constexpr (kTerms == Terms::Products) {  // absent samples have g = 0, and an x that is a number
       RT_UNROLL
@@ -181,6 +182,18 @@ __global__ void __launch_bounds__(kThreads, 3)
           const float gradient = value_of(loaded_g[i], k);
           pairs[k].first += gradient;
           pairs[k].second += gradient * (value_of(loaded_x[i], k) - around[k]);
+        }
+      }
+    } else if constexpr (kTerms == Terms::RowProducts) {
+      RT_UNROLL
+      for (int i = 0; i < kFlight; ++i) {
+        if (s + i * kRows >= last) break;
+        const P* of = mean + 2 * (s + i * kRows);
+        RT_UNROLL
+        for (int k = 0; k < kWidth; ++k) {
+          const float gradient = value_of(loaded_g[i], k);
+          pairs[k].first += gradient;
+          pairs[k].second += gradient * ((value_of(loaded_x[i], k) - of[0]) * of[1]);
         }
       }
     } else if (s + (kFlight - 1) * kRows < last) {
@@ -373,19 +386,30 @@ RT_DEVICE Vector<P, kWidth> parameters_of(const P* parameters, int64_t column, i
   return same;
 }
 
+struct RowStatistics {
+  float mean, inverse;
+};
+/// The mean counts as 0 unless `centered`. shared: of 32 values.
+template <class Row>
+RT_DEVICE RowStatistics statistics_of(Row& row, float n, float epsilon, bool centered, float* shared) {
+  float part = 0, mean = 0;
+  if (centered) {
+    row.each([&](float value) { part += value; });
+    mean = Row::combined(part, Sum{}, shared) / n;
+    part = 0;
+  }
+  row.each([&](float value) { part += (value - mean) * (value - mean); });
+  return {mean, 1.0f / sqrtf(Row::combined(part, Sum{}, shared) / n + epsilon)};
+}
+
 template <class Row, class T, class P>
 __global__ void __launch_bounds__(kRowThreads, 3)
     layer_norm_kernel(const T* x, T* y, const P* scale, const P* bias, int64_t rows, int64_t columns,
-                      int64_t scale_stride, int64_t bias_stride, float epsilon) {
+                      int64_t scale_stride, int64_t bias_stride, float epsilon, bool centered) {
   __shared__ float shared[kWarpSize];
   Row row(x, rows, columns);
-  const float n = static_cast<float>(columns);
-  float part = 0;
-  row.each([&](float value) { part += value; });
-  const float mean = Row::combined(part, Sum{}, shared) / n;
-  part = 0;
-  row.each([&](float value) { part += (value - mean) * (value - mean); });
-  const float inverse = 1.0f / sqrtf(Row::combined(part, Sum{}, shared) / n + epsilon);
+  const RowStatistics statistics = statistics_of(row, static_cast<float>(columns), epsilon, centered, shared);
+  const float mean = statistics.mean, inverse = statistics.inverse;
   row.store(y, [&](int64_t column, auto& values) {
     constexpr int kWidth = Row::kElements;
     for (float& value : values) value = (value - mean) * inverse;
@@ -400,6 +424,61 @@ __global__ void __launch_bounds__(kRowThreads, 3)
       for (int i = 0; i < kWidth; ++i) values[i] += to_float(offsets[i]);
     }
   });
+}
+
+/// With s = g scale and z = (x - mean) inverse: (s - mean(s) - z mean(s z)) inverse, without mean(s) unless
+/// centered; the row's mean and inverse go to `statistics` [rows][2].
+template <class Row, class T, class P>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    layer_norm_grad_kernel(const T* x, const T* g, T* grad, const P* scale, float* statistics, int64_t rows,
+                           int64_t columns, int64_t scale_stride, float epsilon, bool centered) {
+  constexpr int kWidth = Row::kElements;
+  __shared__ float shared[kWarpSize];
+  Row row(x, rows, columns);
+  const T* from = g + row.offset();
+  const float n = static_cast<float>(columns);
+  const RowStatistics of = statistics_of(row, n, epsilon, centered, shared);
+  const auto scaled = [&](int64_t column, float(&to)[kWidth]) {
+    const auto gradients = load_vector<kWidth>(from + column);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i) to[i] = to_float(gradients[i]);
+    if (scale == nullptr) return;
+    const auto factors = parameters_of<kWidth>(scale, column, scale_stride);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i) to[i] *= to_float(factors[i]);
+  };
+  float first = 0, second = 0;
+  row.each_group([&](int64_t column, float(&values)[kWidth]) {
+    float s[kWidth];
+    scaled(column, s);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      first += s[i];
+      second += s[i] * ((values[i] - of.mean) * of.inverse);
+    }
+  });
+  first = centered ? Row::combined(first, Sum{}, shared) / n : 0.0f;
+  second = Row::combined(second, Sum{}, shared) / n;
+  row.store(grad, [&](int64_t column, float(&values)[kWidth]) {
+    float s[kWidth];
+    scaled(column, s);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i)
+      values[i] = (s[i] - (first + (values[i] - of.mean) * of.inverse * second)) * of.inverse;
+  });
+  const int64_t index = global_index(), at = index / Row::kLanesPerRow;
+  if (index % Row::kLanesPerRow != 0 || at >= rows) return;
+  statistics[2 * at] = of.mean;
+  statistics[2 * at + 1] = of.inverse;
+}
+
+template <class P>
+__global__ void __launch_bounds__(kThreads) parameters_kernel(Sums sums, P* grad_scale, P* grad_bias) {
+  const Pair products = joined_parts<Terms::Products>(sums);
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kJoinLanes + threadIdx.x;
+  if (threadIdx.x >= kJoinLanes || c >= sums.channels) return;
+  grad_bias[c] = from_float<P>(products.first);
+  grad_scale[c] = from_float<P>(products.second);
 }
 
 }  // namespace
@@ -473,8 +552,32 @@ cudaError_t layer_norm(const LayerNormArguments& a, cudaStream_t stream) {
     return launch_rows<T>(a.rows, a.columns, stream, [&](auto row, const LaunchConfig& config) {
       return launch(layer_norm_kernel<typename decltype(row)::type, T, P>, config, static_cast<const T*>(a.x),
                     static_cast<T*>(a.y), static_cast<const P*>(a.scale), static_cast<const P*>(a.bias),
-                    a.rows, a.columns, a.scale_stride, a.bias_stride, a.epsilon);
+                    a.rows, a.columns, a.scale_stride, a.bias_stride, a.epsilon, a.centered);
     });
+  });
+}
+
+size_t layer_norm_grad_scratch_bytes(const NormTypes& types, int64_t rows, int64_t columns) {
+  return batch_norm_scratch_bytes(types, rows, columns) + static_cast<size_t>(2 * rows) * sizeof(float);
+}
+
+cudaError_t layer_norm_grad(const LayerNormGradArguments& arguments, cudaStream_t stream) {
+  const LayerNormArguments& a = arguments.norm;
+  return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
+    using T = typename decltype(x_tag)::type;
+    using P = typename decltype(parameter_tag)::type;
+    float* statistics = arguments.scratch;
+    const auto *x = static_cast<const T*>(a.x), *g = static_cast<const T*>(arguments.grad_y);
+    const Sums sums = sums_of(a.types, statistics + 2 * a.rows, a.rows, a.columns);
+    const auto rows = [&](auto row, const LaunchConfig& config) {
+      return launch(layer_norm_grad_kernel<typename decltype(row)::type, T, P>, config, x, g,
+                    static_cast<T*>(a.y), static_cast<const P*>(a.scale), statistics, a.rows, a.columns,
+                    a.scale_stride, a.epsilon, a.centered);
+    };
+    RT_CHECK(launch_rows<T>(a.rows, a.columns, stream, rows))
+    RT_CHECK((sum<T, float, Terms::RowProducts>(sums, x, g, statistics, stream)))
+    return launch(parameters_kernel<P>, join_config(sums, stream), sums,
+                  static_cast<P*>(arguments.grad_scale), static_cast<P*>(arguments.grad_bias));
   });
 }
 

@@ -51,8 +51,8 @@ struct BatchNormGradArguments {
 };
 cudaError_t batch_norm_grad(const BatchNormGradArguments& arguments, cudaStream_t stream);
 
-/// x, y [rows,columns]: (x - mean) / sqrt(variance + epsilon) scale + bias with the row's statistics. Scale
-/// and bias may be null, per column, or a scalar (stride 0). y may be x.
+/// x, y [rows,columns]: (x - mean) / sqrt(variance + epsilon) scale + bias with the row's statistics; not
+/// centered: with a mean of 0. Scale and bias may be null, per column, or a scalar (stride 0). y may be x.
 struct LayerNormArguments {
   NormTypes types;
   const void *x = nullptr, *scale = nullptr, *bias = nullptr;
@@ -60,7 +60,19 @@ struct LayerNormArguments {
   int64_t rows = 0, columns = 0;
   int64_t scale_stride = 1, bias_stride = 1;
   float epsilon = 0;
+  bool centered = true;
 };
 cudaError_t layer_norm(const LayerNormArguments& arguments, cudaStream_t stream);
+
+/// Its gradients, from those of y: grad_x in norm.y, and sums over the rows in grad_scale and grad_bias, of
+/// the parameters' type; norm.bias is not read. scratch: layer_norm_grad_scratch_bytes().
+struct LayerNormGradArguments {
+  LayerNormArguments norm;
+  const void* grad_y = nullptr;
+  void *grad_scale = nullptr, *grad_bias = nullptr;
+  float* scratch = nullptr;
+};
+size_t layer_norm_grad_scratch_bytes(const NormTypes& types, int64_t rows, int64_t columns);
+cudaError_t layer_norm_grad(const LayerNormGradArguments& arguments, cudaStream_t stream);
 
 }  // namespace librt::cuda

@@ -61,21 +61,7 @@ class Row {
     });
   }
 
-  /// Reduces over all threads of the row; `storage`: shared memory for 32 values.
-  template <class Operation, class U>
-  static RT_DEVICE U combined(U value, Operation operation, U* storage) {
-    if constexpr (kLanes == kWarpSize)
-      return warp_reduce(value, operation);
-    else
-      return block_reduce(value, operation, storage);
-  }
-
- private:
-  RT_DEVICE int64_t column_of(int64_t group) const { return first_ + group * (kLanes * kWidth); }
-  static RT_DEVICE void widen_group(const Vector<T, kWidth>& from, Value (&to)[kWidth]) {
-    RT_UNROLL
-    for (int i = 0; i < kWidth; ++i) to[i] = widen(from[i]);
-  }
+  /// f(column, values) for the groups of kElements values of this thread.
   template <class F>
   RT_DEVICE void each_group(F f) {
     if constexpr (kKept) {
@@ -93,6 +79,24 @@ class Row {
     }
   }
 
+  /// Of the row's first element.
+  RT_DEVICE int64_t offset() const { return offset_; }
+
+  /// Reduces over all threads of the row; `storage`: shared memory for 32 values.
+  template <class Operation, class U>
+  static RT_DEVICE U combined(U value, Operation operation, U* storage) {
+    if constexpr (kLanes == kWarpSize)
+      return warp_reduce(value, operation);
+    else
+      return block_reduce(value, operation, storage);
+  }
+
+ private:
+  RT_DEVICE int64_t column_of(int64_t group) const { return first_ + group * (kLanes * kWidth); }
+  static RT_DEVICE void widen_group(const Vector<T, kWidth>& from, Value (&to)[kWidth]) {
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i) to[i] = widen(from[i]);
+  }
   const T* from_;
   int64_t columns_, offset_;
   int first_;

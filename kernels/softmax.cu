@@ -71,7 +71,67 @@ __global__ void __launch_bounds__(kColumnThreads)
     to[i * inner] = softmax_of<T>(widen(from[i * inner]), most, sum, log_softmax);
 }
 
+template <class V>
+RT_DEVICE V gradient_of(V y, V g, V sum, bool log_softmax) {
+  return log_softmax ? g - exponential(y) * sum : y * (g - sum);
+}
+
+template <class Row, class T>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    softmax_grad_rows(const T* y, const T* g, T* grad, int64_t rows, int64_t extent, bool log_softmax) {
+  using Value = Wide<T>;
+  constexpr int kWidth = Row::kElements;
+  __shared__ Value shared[kWarpSize];
+  Row row(y, rows, extent);
+  const T* from = g + row.offset();
+  Value sum = 0;
+  row.each_group([&](int64_t column, Value(&values)[kWidth]) {
+    const auto gradients = load_vector<kWidth>(from + column);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i)
+      sum += log_softmax ? widen(gradients[i]) : widen(gradients[i]) * values[i];
+  });
+  sum = Row::combined(sum, Sum{}, shared);
+  row.store(grad, [&](int64_t column, auto& values) {
+    const auto gradients = load_vector<kWidth>(from + column);
+    RT_UNROLL
+    for (int i = 0; i < kWidth; ++i)
+      values[i] = gradient_of(values[i], widen(gradients[i]), sum, log_softmax);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kColumnThreads)
+    softmax_grad_columns(const T* y, const T* g, T* grad, int64_t columns, int64_t extent, int64_t inner,
+                         bool log_softmax) {
+  using Value = Wide<T>;
+  const int64_t column = global_index();
+  if (column >= columns) return;
+  const int64_t first = column / inner * extent * inner + column % inner, last = first + extent * inner;
+  Value sum = 0;
+  for (int64_t i = first; i < last; i += inner) sum += log_softmax ? widen(g[i]) : widen(g[i]) * widen(y[i]);
+  for (int64_t i = first; i < last; i += inner)
+    grad[i] = narrow<T>(gradient_of(widen(y[i]), widen(g[i]), sum, log_softmax));
+}
+
 }  // namespace
+
+cudaError_t softmax_grad(const SoftmaxArguments& a, const void* grad_y, cudaStream_t stream) {
+  const auto run = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t rows = a.extent == 0 ? 0 : a.outer * a.inner;
+    const auto *y = static_cast<const T*>(a.x), *g = static_cast<const T*>(grad_y);
+    auto* grad = static_cast<T*>(a.y);
+    if (a.inner > 1)
+      return launch(softmax_grad_columns<T>, launch_each(rows, stream, kColumnThreads), y, g, grad, rows,
+                    a.extent, a.inner, a.logarithm);
+    return launch_rows<T>(rows, a.extent, stream, [&](auto row, const LaunchConfig& config) {
+      return launch(softmax_grad_rows<typename decltype(row)::type, T>, config, y, g, grad, rows, a.extent,
+                    a.logarithm);
+    });
+  };
+  return a.type == ElementType::F64 ? run(TypeTag<double>{}) : with_float(a.type, run);
+}
 
 cudaError_t softmax(const SoftmaxArguments& a, cudaStream_t stream) {
   const auto run = [&](auto tag) {

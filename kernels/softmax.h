@@ -17,4 +17,8 @@ struct SoftmaxArguments {
 };
 cudaError_t softmax(const SoftmaxArguments& arguments, cudaStream_t stream);
 
+/// The gradient of x from the softmax y in a.x, into a.y, which may be y or grad_y: y (g - sum g y), or of
+/// its logarithm g - exp(y) sum g.
+cudaError_t softmax_grad(const SoftmaxArguments& a, const void* grad_y, cudaStream_t stream);
+
 }  // namespace librt::cuda

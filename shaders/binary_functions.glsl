@@ -35,6 +35,21 @@ float remainder_of(float a, float b, bool truncated) {
   return r;
 }
 
+// The derivatives of Gelu, of its tanh form, where x^2 is bounded so that its product with 1 - t^2 = 0 is 0, and of
+// Silu.
+float gelu_slope(float x) {
+  return 0.5 * (1.0 + exact_erf(x * 0.70710678)) + x * (exact_exp(-0.5 * x * x) * 0.39894228);
+}
+float gelu_tanh_slope(float x) {
+  float square = x * x > 1e30 ? 1e30 : x * x;
+  float t = exact_tanh(x * (square * 0.03567740814 + 0.7978845608));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (square * 0.1070322244 + 0.7978845608);
+}
+float silu_slope(float x) {
+  float s = sigmoid(x);
+  return s + x * s * (1.0 - s);
+}
+
 float apply_binary(uint f, float a, float b) {
   switch (f) {
     case 0: return a + b;
@@ -46,6 +61,9 @@ float apply_binary(uint f, float a, float b) {
     case 6: return max_keep_nan(a, b);
     case 7: return remainder_of(a, b, false);
     case 8: return remainder_of(a, b, true);
+    case 9: return a * gelu_slope(b);
+    case 10: return a * gelu_tanh_slope(b);
+    case 11: return a * silu_slope(b);
   }
   return a;
 }

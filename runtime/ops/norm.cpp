@@ -1,5 +1,5 @@
-// Batch and layer normalization. Channels are the last axis; statistics are over all others (batch) or over
-// the trailing axes (layer).
+// Batch, layer and RMS normalization. Channels are the last axis; statistics are over all others (batch) or
+// over the trailing axes (layer, RMS).
 //
 // Parameters and statistics have one type: x's, or f32 with 16-bit x.
 #include <cmath>
@@ -172,44 +172,123 @@ Status eval_batch_norm_grad(const NodeView&, std::span<const ConstTensorView> in
   return {};
 }
 
-// --- LayerNorm
+// --- LayerNorm, RmsNorm and their gradient
 
-Status infer_layer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
+/// The normalized shape of input 0, after the checks of what the three share: parameters are inputs from
+/// `first` on.
+template <class Attributes>
+Result<Shape> check_norm(const NodeView& node, size_t first) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_rank(node, 0, "x", 1));
-  const auto& attributes = node.as<op::LayerNormAttributes>();
+  const auto& attributes = node.as<Attributes>();
   RT_TRY(expect_epsilon(attributes.epsilon));
   const Shape& x = node.shape(0);
   RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.rank()));
   const Shape normalized(x.dims().subspan(static_cast<size_t>(axis)));
-  constexpr std::array<const char*, 3> kNames{"x", "scale", "bias"};
-  for (size_t i = 1; i < 3; ++i) {
+  for (size_t i = first; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
-    RT_TRY(expect_dtype(node, i, kNames[i], parameter_types(node.dtype(0))));
+    const char* const name = i == first ? "scale" : "bias";
+    RT_TRY(expect_dtype(node, i, name, parameter_types(node.dtype(0))));
     const auto shape = broadcast(node.shape(i), normalized);
     if (!shape || *shape != normalized)
-      return invalid_argument("expected ", kNames[i], " broadcastable to the normalized axes ", normalized,
+      return invalid_argument("expected ", name, " broadcastable to the normalized axes ", normalized,
                               ", found ", node.shape(i));
   }
+  return normalized;
+}
+
+template <class Attributes>
+Status infer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(check_norm<Attributes>(node, 1).status());
   return infer_like_first(node, outputs);
 }
 
-/// y = (x - mean) / sqrt(variance + epsilon) scale + bias
-std::vector<ValueId> body_of_layer_norm(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
-  const auto& attributes = node.as<op::LayerNormAttributes>();
+Status infer_layer_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_ASSIGN(const Shape normalized, check_norm<op::LayerNormGradAttributes>(node, 2));
+  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "x"));
+  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  RT_TRY(infer_like_first(node, outputs));
+  const DType dtype = node.dtype(node.has(2) ? 2 : 0);
+  RT_TRY(add_output(outputs, dtype, normalized));
+  return add_output(outputs, dtype, normalized);
+}
+
+ValueId norm_parameter(std::span<const ValueId> inputs, size_t i) {
+  return i < inputs.size() ? inputs[i] : kNoValue;
+}
+
+struct NormAxes {
+  std::vector<int64_t> outer, normalized;
+};
+NormAxes norm_axes(int64_t axis, int rank) {
+  NormAxes axes;
+  const int64_t first = normalized_axis(axis, rank).value_or(rank);
+  for (int64_t i = 0; i < rank; ++i) (i < first ? axes.outer : axes.normalized).push_back(i);
+  return axes;
+}
+
+/// d = x - mean, or x unless `centered`, and sqrt(mean(d^2) + epsilon)
+struct Normalized {
+  ValueId deviation, root;
+};
+Normalized normalized(Emitter& e, ValueId x, const std::vector<int64_t>& axes, float epsilon, bool centered) {
+  const ValueId deviation = centered ? e.sub(x, e.reduce_mean(x, axes)) : x;
+  const ValueId variance = e.reduce_mean(e.mul(deviation, deviation), axes);
+  const ValueId added = e.scalar_like(static_cast<double>(epsilon), variance);
+  return {deviation, e.emit(op::SqrtAttributes{}, {e.add(variance, added)})};
+}
+
+/// y = (x - mean) / sqrt(variance + epsilon) scale + bias, or x / sqrt(mean(x^2) + epsilon) scale
+template <class Attributes>
+std::vector<ValueId> body_of_norm(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  constexpr bool kCentered = std::is_same_v<Attributes, op::LayerNormAttributes>;
+  const auto& attributes = node.as<Attributes>();
   const DType dtype = e.value(inputs[0]).dtype;
-  const int rank = e.value(inputs[0]).rank();
-  std::vector<int64_t> axes;
-  for (int64_t axis = normalized_axis(attributes.axis, rank).value_or(rank); axis < rank; ++axis)
-    axes.push_back(axis);
-  const ValueId x = widened(e, inputs[0]);
-  const ValueId centered = e.sub(x, e.reduce_mean(x, axes));
-  const ValueId variance = e.reduce_mean(e.mul(centered, centered), axes);
-  const ValueId epsilon = e.scalar_like(static_cast<double>(attributes.epsilon), variance);
-  ValueId y = e.div(centered, e.emit(op::SqrtAttributes{}, {e.add(variance, epsilon)}));
-  if (inputs.size() > 1 && inputs[1] != kNoValue) y = e.mul(y, widened(e, inputs[1]));
-  if (inputs.size() > 2 && inputs[2] != kNoValue) y = e.add(y, widened(e, inputs[2]));
+  const NormAxes axes = norm_axes(attributes.axis, e.value(inputs[0]).rank());
+  const Normalized parts =
+      normalized(e, widened(e, inputs[0]), axes.normalized, attributes.epsilon, kCentered);
+  ValueId y = e.div(parts.deviation, parts.root);
+  if (const ValueId scale = norm_parameter(inputs, 1); scale != kNoValue) y = e.mul(y, widened(e, scale));
+  if (const ValueId bias = norm_parameter(inputs, 2); bias != kNoValue) y = e.add(y, widened(e, bias));
   return {narrowed(e, y, dtype)};
+}
+
+/// With z = d / root and s = g scale: grad_x = (s - mean(s) - z mean(s z)) / root, without mean(s) unless
+/// centered; grad_scale = sum of g z, grad_bias = sum of g over all rows.
+std::vector<ValueId> body_of_layer_norm_grad(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const auto& attributes = node.as<op::LayerNormGradAttributes>();
+  const DType dtype = e.value(inputs[0]).dtype;
+  const NormAxes axes = norm_axes(attributes.axis, e.value(inputs[0]).rank());
+  const ValueId g = widened(e, inputs[1]), scale = norm_parameter(inputs, 2);
+  const DType parameters = scale == kNoValue ? dtype : e.value(scale).dtype;
+  const Normalized parts =
+      normalized(e, widened(e, inputs[0]), axes.normalized, attributes.epsilon, attributes.centered);
+  const ValueId z = e.div(parts.deviation, parts.root);
+  const ValueId scaled = scale == kNoValue ? g : e.mul(g, widened(e, scale));
+  ValueId x = e.mul(z, e.reduce_mean(e.mul(scaled, z), axes.normalized));
+  if (attributes.centered) x = e.add(x, e.reduce_mean(scaled, axes.normalized));
+  const auto over_rows = [&](ValueId value) {
+    if (!axes.outer.empty()) value = e.reduce_sum(value, axes.outer, false);
+    return e.value(value).dtype == parameters ? value : e.cast(value, parameters);
+  };
+  return {narrowed(e, e.div(e.sub(scaled, x), parts.root), dtype), over_rows(e.mul(g, z)), over_rows(g)};
+}
+
+template <class Attributes>
+void gradient_of_norm(GradContext& c) {
+  op::LayerNormGradAttributes gradient;
+  gradient.axis = c.node.as<Attributes>().axis;
+  gradient.epsilon = c.node.as<Attributes>().epsilon;
+  gradient.centered = std::is_same_v<Attributes, op::LayerNormAttributes>;
+  const std::array<ValueId, 3> inputs{c.input(0), c.grad(), c.input(1)};
+  const std::vector<ValueId> grads =
+      c.emit.emit_many(make_op(gradient), std::span(inputs).first(c.input(1) == kNoValue ? 2 : 3), 3);
+  if (!c.emit.status().ok()) return;
+  for (size_t i = 0; i < 3; ++i) {
+    if (!c.needs(i)) continue;
+    const DType dtype = c.emit.value(c.input(i)).dtype;
+    c.set(i, c.emit.value(grads[i]).dtype == dtype ? grads[i] : c.emit.cast(grads[i], dtype));
+  }
 }
 
 }  // namespace
@@ -246,11 +325,32 @@ RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
 
 RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .inputs = {1, 3},
-                      .infer = infer_layer_norm,
+                      .infer = infer_norm<op::LayerNormAttributes>,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                       .composite = true,
                       .arithmetic = Arithmetic::PrecisionSensitive,
                       .extents = ExtentRule::LikeFirst};
-RT_COMPILER_PAGE(LayerNorm) = {.body = body_of_layer_norm};
+RT_COMPILER_PAGE(LayerNorm) = {.gradient = gradient_of_norm<op::LayerNormAttributes>,
+                               .body = body_of_norm<op::LayerNormAttributes>};
+
+RT_PAGE(RmsNorm) = {.kind = OpKind::RmsNorm,
+                    .inputs = {1, 2},
+                    .infer = infer_norm<op::RmsNormAttributes>,
+                    .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
+                    .composite = true,
+                    .arithmetic = Arithmetic::PrecisionSensitive,
+                    .extents = ExtentRule::LikeFirst};
+RT_COMPILER_PAGE(RmsNorm) = {.gradient = gradient_of_norm<op::RmsNormAttributes>,
+                             .body = body_of_norm<op::RmsNormAttributes>};
+
+RT_PAGE(LayerNormGrad) = {.kind = OpKind::LayerNormGrad,
+                          .inputs = {2, 3},
+                          .outputs = {3, 3},
+                          .infer = infer_layer_norm_grad,
+                          .cost = [](const NodeView& node) { return elementwise_cost(node, 16); },
+                          .composite = true,
+                          .arithmetic = Arithmetic::PrecisionSensitive,
+                          .extents = ExtentRule::Copied};
+RT_COMPILER_PAGE(LayerNormGrad) = {.body = body_of_layer_norm_grad};
 
 }  // namespace librt::ops

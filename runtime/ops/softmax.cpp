@@ -48,25 +48,49 @@ constexpr Page softmax_page(OpKind kind) {
           .extents = ExtentRule::LikeFirst};
 }
 
+template <class Attributes>
+void gradient_of_softmax(GradContext& c) {
+  op::SoftmaxGradAttributes gradient;
+  gradient.axis = c.node.as<Attributes>().axis;
+  gradient.logarithm = std::is_same_v<Attributes, op::LogSoftmaxAttributes>;
+  c.set(0, c.emit.emit(gradient, {c.output(), c.grad()}));
+}
+
+Status infer_softmax_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "y"));
+  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  return infer_softmax<op::SoftmaxGradAttributes>(node, outputs);
+}
+
+std::vector<ValueId> body_of_softmax_grad(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const auto& attributes = node.as<op::SoftmaxGradAttributes>();
+  const DType dtype = e.value(inputs[0]).dtype;
+  const bool widens = size_of(dtype) < size_of(DType::F32);
+  const auto widened = [&](ValueId x) { return widens ? e.cast(x, DType::F32) : x; };
+  const ValueId y = widened(inputs[0]), g = widened(inputs[1]);
+  const ValueId sum = e.reduce_sum(attributes.logarithm ? g : e.mul(g, y), {attributes.axis});
+  const ValueId x =
+      attributes.logarithm ? e.sub(g, e.mul(e.emit(op::ExpAttributes{}, {y}), sum)) : e.mul(y, e.sub(g, sum));
+  return {widens ? e.cast(x, dtype) : x};
+}
+
 }  // namespace
 
 RT_PAGE(Softmax) = precision_sensitive(softmax_page<op::SoftmaxAttributes>(OpKind::Softmax));
 RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
-                             .gradient = [](GradContext& c) {  // y (g - sum g y)
-                               Emitter& e = c.emit;
-                               const ValueId y = c.output();
-                               const ValueId sum = e.reduce_sum(e.mul(c.grad(), y),
-                                                                {c.node.as<op::SoftmaxAttributes>().axis});
-                               c.set(0, e.mul(y, e.sub(c.grad(), sum)));
-                             }};
+                             .gradient = gradient_of_softmax<op::SoftmaxAttributes>};
 
 RT_PAGE(LogSoftmax) = precision_sensitive(softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax));
-RT_COMPILER_PAGE(LogSoftmax) = {
-    .eval = eval_softmax<op::LogSoftmaxAttributes, true>,
-    .gradient = [](GradContext& c) {  // g - exp(y) sum g
-      Emitter& e = c.emit;
-      const ValueId sum = e.reduce_sum(c.grad(), {c.node.as<op::LogSoftmaxAttributes>().axis});
-      c.set(0, e.sub(c.grad(), e.mul(e.emit(op::ExpAttributes{}, {c.output()}), sum)));
-    }};
+RT_COMPILER_PAGE(LogSoftmax) = {.eval = eval_softmax<op::LogSoftmaxAttributes, true>,
+                                .gradient = gradient_of_softmax<op::LogSoftmaxAttributes>};
+
+RT_PAGE(SoftmaxGrad) = {.kind = OpKind::SoftmaxGrad,
+                        .inputs = {2, 2},
+                        .infer = infer_softmax_grad,
+                        .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
+                        .composite = true,
+                        .arithmetic = Arithmetic::PrecisionSensitive,
+                        .extents = ExtentRule::LikeFirst};
+RT_COMPILER_PAGE(SoftmaxGrad) = {.body = body_of_softmax_grad};
 
 }  // namespace librt::ops

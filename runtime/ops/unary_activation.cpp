@@ -82,6 +82,11 @@ std::vector<ValueId> body_of_gelu(Emitter& e, const Node& node, std::span<const 
   return {e.mul(e.mul(x, number(0.5)), e.add(bend, number(1)))};
 }
 
+template <class Gradient>
+void gradient_of_gate(GradContext& c, const Gradient& gradient) {
+  c.set(0, c.emit.emit(gradient, {c.grad(), c.input(0)}));
+}
+
 std::vector<ValueId> body_of_silu(Emitter& e, const Node&, std::span<const ValueId> inputs) {
   return {e.mul(inputs[0], e.emit(op::SigmoidAttributes{}, {inputs[0]}))};
 }
@@ -167,7 +172,14 @@ RT_PAGE(Gelu) = {.kind = OpKind::Gelu,
                  .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                  .composite = true,
                  .form = Form::Unary};
-RT_COMPILER_PAGE(Gelu) = {.body = body_of_gelu};
+RT_COMPILER_PAGE(Gelu) = {.gradient =
+                              [](GradContext& c) {
+                                op::GeluGradAttributes gradient;
+                                gradient.tanh_approximation =
+                                    c.node.as<op::GeluAttributes>().tanh_approximation;
+                                gradient_of_gate(c, gradient);
+                              },
+                          .body = body_of_gelu};
 
 RT_PAGE(Silu) = {.kind = OpKind::Silu,
                  .inputs = {1, 1},
@@ -175,6 +187,7 @@ RT_PAGE(Silu) = {.kind = OpKind::Silu,
                  .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
                  .composite = true,
                  .form = Form::Unary};
-RT_COMPILER_PAGE(Silu) = {.body = body_of_silu};
+RT_COMPILER_PAGE(Silu) = {.gradient = [](GradContext& c) { gradient_of_gate(c, op::SiluGradAttributes{}); },
+                          .body = body_of_silu};
 
 }  // namespace librt::ops

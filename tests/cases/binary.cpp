@@ -36,6 +36,28 @@ void add_logical(std::vector<Case>& cases, const char* name) {
       make_case(text(name, "_bool"), Attributes{}, {tensor(DType::Bool, {3, 4}), tensor(DType::Bool, {4})}));
 }
 
+/// Gradients (grad_y, x) of functions.
+template <class Attributes>
+void add_grad(std::vector<Case>& cases, const std::string& name, const Attributes& attributes) {
+  const auto add = [&](const char* suffix, const CaseInput& grad, const CaseInput& x,
+                       double tolerance = 1e-4) {
+    cases.push_back(within(make_case(name + suffix, attributes, {grad, x}), tolerance, tolerance / 10));
+  };
+  add("_small", f32({2, 3, 5}), f32({2, 3, 5}));
+  add("_odd", f32({1031}), in_range(f32({1031}), -9, 9));
+  const std::vector<double> far{-3e38, -1e30, -1e19, -200, -14, 14, 200, 1e19, 1e30, 3e38};
+  add("_far", f32({10}), with_values(f32({10}), far));
+  cases.back().gradient = false;
+  cases.back().special =
+      SpecialDomain{SpecialRule::Spreads, "a tiny slope may be 0, and 0 times infinity is NaN"};
+  add("_empty", f32({0, 4}), f32({0, 4}));
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    const CaseInput x = tensor(dtype, {7, 37});
+    add(dtype == DType::F16 ? "_f16" : "_bf16", x, in_range(x, -5, 5), dtype == DType::F16 ? 2e-3 : 1.6e-2);
+    cases.back().gradient = false;
+  }
+}
+
 }  // namespace
 
 std::vector<Case> cases_binary() {
@@ -68,6 +90,11 @@ std::vector<Case> cases_binary() {
   add_logical<op::AndAttributes>(cases, "and");
   add_logical<op::OrAttributes>(cases, "or");
   add_logical<op::XorAttributes>(cases, "xor");
+  op::GeluGradAttributes gelu_grad;
+  add_grad(cases, "gelu_grad", gelu_grad);
+  gelu_grad.tanh_approximation = true;
+  add_grad(cases, "gelu_grad_tanh", gelu_grad);
+  add_grad(cases, "silu_grad", op::SiluGradAttributes{});
   return cases;
 }
 

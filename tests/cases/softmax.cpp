@@ -10,6 +10,39 @@ op::SoftmaxAttributes softmax(int64_t axis) {
   return attributes;
 }
 
+/// Of Softmax and of LogSoftmax; y is any number.
+void add_gradients(std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, int64_t axis, const CaseInput& x, bool gradient = false) {
+    for (const bool logarithm : {false, true}) {
+      op::SoftmaxGradAttributes attributes;
+      attributes.axis = axis;
+      attributes.logarithm = logarithm;
+      const double tolerance = x.info.dtype == DType::F32 ? 1e-4 : x.info.dtype == DType::F16 ? 2e-3 : 1.6e-2;
+      Case test_case =
+          within(make_case((logarithm ? "log_softmax_grad_" : "softmax_grad_") + name, attributes,
+                           {in_range(x, logarithm ? -4 : 0, logarithm ? 0 : 1), in_range(x, -2, 2)}),
+                 tolerance, tolerance);
+      test_case.gradient = gradient;
+      cases.push_back(std::move(test_case));
+    }
+  };
+  add("last", -1, f32({5, 33}), true);
+  add("middle", 1, f32({2, 5, 6}), true);
+  add("first", 0, f32({4, 7}));
+  add("rows_of_one", -1, f32({9, 1}));
+  add("no_rows", -1, f32({0, 5}));
+  add("empty_rows", -1, f32({5, 0}));
+  add("many_rows", -1, f32({613, 447}));
+  add("many_columns", 1, f32({33, 9, 1008}));
+  for (const int64_t columns : {2056, 1501, 8200, 70003})
+    add(text("rows_of_", columns), -1, f32({2, columns}));
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    add(text("last_", name_of(dtype)), -1, tensor(dtype, {5, 33}));
+    add(text("wide_", name_of(dtype)), -1, tensor(dtype, {3, 72}));
+    add(text("middle_", name_of(dtype)), 1, tensor(dtype, {2, 5, 6}));
+  }
+}
+
 }  // namespace
 
 std::vector<Case> cases_softmax() {
@@ -36,6 +69,7 @@ std::vector<Case> cases_softmax() {
   cases.push_back(make_case("log_softmax", log_softmax, {in_range(f32({5, 33}), -6, 6)}));
   log_softmax.axis = 1;
   cases.push_back(make_case("log_softmax_middle", log_softmax, {f32({2, 5, 6})}));
+  add_gradients(cases);
   return cases;
 }
 

@@ -62,6 +62,7 @@ bool takes_extremes(OpKind kind) {
     case OpKind::Erf:
     case OpKind::Gelu:
     case OpKind::Silu:
+    case OpKind::SiluGrad:
     case OpKind::Softplus:
     case OpKind::Elu:
     case OpKind::HardSigmoid:
@@ -116,6 +117,8 @@ SpecialDomain domain_of(const Case& test_case) {
     case OpKind::BatchNormTrain:
     case OpKind::BatchNormGrad:
       return {Spreads, "one multiplication and addition for a channel, or another order"};
+    case OpKind::LayerNormGrad:
+      return {Spreads, "the deviation of a value near the mean may be 0, and 0 times infinity is NaN"};
     case OpKind::Resize:
     case OpKind::GridSample:
     case OpKind::RoiAlign:

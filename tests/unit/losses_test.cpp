@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/unit/page_test_support.h"
+#include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/autodiff.h"
 #include "tools/compiler/train/training_graph.h"
 
@@ -44,6 +45,7 @@ class LossGraph {
     if (!gradients.ok()) return;
     builder.output(*loss);
     builder.output((*gradients)[0]);
+    EXPECT_TRUE(compiler::expand_composites(graph_, {}).ok());
   }
 
   const std::string& error() const { return error_; }

@@ -1,4 +1,5 @@
-// Batch and layer normalization. Channels are the last axis; batch normalization also works in kBlocked16.
+// Batch, layer and RMS normalization. Channels are the last axis; batch normalization also works in
+// kBlocked16.
 //
 // Sums over all rows are accumulated in one part per thread (scratch), combined in order. Variances are
 // accumulated around the means of blocks, because the difference of squares cancels.
@@ -206,10 +207,67 @@ Result<KernelPtr> create_layer_norm(CpuDevice& device, const NodeView& node, Pro
       in_place());
 }
 
-Status supports_layer_norm(const CpuDevice&, const NodeView& node) {
+Result<KernelPtr> create_rms_norm(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::RmsNormAttributes>();
   const Shape& x = node.shape(0);
-  const auto axis = normalized_axis(node.as<op::LayerNormAttributes>().axis, x.rank());
-  for (size_t i = 1; axis && i <= 2; ++i)
+  const int axis = *normalized_axis(attributes.axis, x.rank());
+  const int64_t rows = x.elements(0, axis), width = x.elements(axis, x.rank());
+  return make_kernel(
+      [=, &simd = device.simd(), epsilon = attributes.epsilon](const Call& call) noexcept {
+        const float *in = call.in<float>(0), *scale = call.in<float>(1);
+        float* out = call.out<float>();
+        parallel_for(rows, width * 3, 1, [&](int64_t begin, int64_t end) noexcept {
+          for (int64_t at = begin * width; at < end * width; at += width)
+            simd.loops<NormLoops>().rms_norm_row(in + at, out + at, width, scale, epsilon);
+        });
+      },
+      in_place());
+}
+
+/// (x, grad_y, [scale]) -> (grad_x, grad_scale, grad_bias). The sums of the first part are the results.
+Result<KernelPtr> create_layer_norm_grad(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::LayerNormGradAttributes>();
+  const Shape& x = node.shape(0);
+  const int axis = *normalized_axis(attributes.axis, x.rank());
+  const int64_t rows = x.elements(0, axis), width = x.elements(axis, x.rank());
+  const auto parts = static_cast<int>(std::clamp<int64_t>(rows, 1, parts_for(device, x)));
+  Requirements requirements = in_place(1, 0);
+  requirements.scratch = static_cast<size_t>((parts - 1) * 2 * width) * sizeof(float);
+  return make_kernel(
+      [=, &simd = device.simd(), epsilon = attributes.epsilon,
+       centered = attributes.centered](const Call& call) noexcept {
+        const float *in = call.in<float>(0), *g = call.in<float>(1), *scale = call.in<float>(2);
+        float *grad = call.out<float>(0), *grad_scale = call.out<float>(1), *grad_bias = call.out<float>(2);
+        const auto sums = [&](int part) noexcept {
+          if (part == 0) return std::pair(grad_scale, grad_bias);
+          float* own = call.scratch<float>() + (part - 1) * 2 * width;
+          return std::pair(own, own + width);
+        };
+        parallel_parts(parts, [&](int part) noexcept {
+          const auto [of_scale, of_bias] = sums(part);
+          std::fill(of_scale, of_scale + width, 0.0f);
+          std::fill(of_bias, of_bias + width, 0.0f);
+          const Range range = part_of(rows, part, parts);
+          for (int64_t at = range.begin * width; at < range.end * width; at += width)
+            simd.loops<NormLoops>().layer_norm_grad_row(in + at, g + at, grad + at, width, scale, epsilon,
+                                                        centered, of_scale, of_bias);
+        });
+        for (int part = 1; part < parts; ++part) {
+          const auto [of_scale, of_bias] = sums(part);
+          const auto add = simd.loops<RowLoops>().accumulate[static_cast<int>(ReduceFunction::Sum)];
+          add(grad_scale, of_scale, width);
+          add(grad_bias, of_bias, width);
+        }
+      },
+      requirements);
+}
+
+/// Parameters are inputs from `kFirst` on.
+template <class Attributes, size_t kFirst>
+Status supports_norm(const CpuDevice&, const NodeView& node) {
+  const Shape& x = node.shape(0);
+  const auto axis = normalized_axis(node.as<Attributes>().axis, x.rank());
+  for (size_t i = kFirst; axis && i < node.input_count(); ++i)
     if (node.has(i) && node.input(i).elements() != x.elements(*axis, x.rank()))
       return unsupported("scale and bias must cover the normalized axes, not ", node.input(i));
   return {};
@@ -224,7 +282,11 @@ std::span<const KernelRow> rows_norm() {
       row<create_batch_norm>(OpKind::BatchNorm, "batch_norm", kF32),
       row<create_train>(OpKind::BatchNormTrain, "batch_norm_train", kF32),
       row<create_grad>(OpKind::BatchNormGrad, "batch_norm_grad", kF32),
-      row<create_layer_norm, supports_layer_norm>(OpKind::LayerNorm, "layer_norm", kF32),
+      row<create_layer_norm, supports_norm<op::LayerNormAttributes, 1>>(OpKind::LayerNorm, "layer_norm",
+                                                                        kF32),
+      row<create_rms_norm, supports_norm<op::RmsNormAttributes, 1>>(OpKind::RmsNorm, "rms_norm", kF32),
+      row<create_layer_norm_grad, supports_norm<op::LayerNormGradAttributes, 2>>(OpKind::LayerNormGrad,
+                                                                                 "layer_norm_grad", kF32),
   };
   return kRows;
 }

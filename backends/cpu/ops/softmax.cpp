@@ -1,5 +1,5 @@
-// Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns. Short
-// rows are transposed first, because a vector holds more than one of them.
+// Softmax and LogSoftmax, and their gradients, over any axis: rows when it is the last, else blocks of
+// neighbouring columns. Short rows are transposed first, because a vector holds more than one of them.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/norm.h"
 #include "backends/cpu/simd/transpose.h"
@@ -81,6 +81,37 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
       requirements);
 }
 
+/// (y, grad_y) -> grad_x
+Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::SoftmaxGradAttributes>();
+  const Shape& y = node.shape(0);
+  const int axis = *normalized_axis(attributes.axis, y.rank());
+  const int64_t outer = y.elements(0, axis), extent = y[axis], inner = y.elements(axis + 1, y.rank());
+  const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
+  const int64_t work = extent * (attributes.logarithm ? 8 : 2);
+  return make_kernel(
+      [=, logarithm = attributes.logarithm,
+       &loops = device.simd().loops<NormLoops>()](const Call& call) noexcept {
+        const float *result = call.in<float>(0), *g = call.in<float>(1);
+        float* grad = call.out<float>();
+        if (inner == 1) {
+          parallel_for(outer, work, 1, [&](int64_t begin, int64_t end) noexcept {
+            for (int64_t at = begin * extent; at < end * extent; at += extent)
+              loops.softmax_grad_row(result + at, g + at, grad + at, extent, logarithm);
+          });
+          return;
+        }
+        parallel_for(outer * blocks, work * Simd::kColumns, 1, [&](int64_t begin, int64_t end) noexcept {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t column = i % blocks * Simd::kColumns, at = i / blocks * extent * inner + column;
+            loops.softmax_grad_columns(result + at, g + at, grad + at, extent, inner,
+                                       std::min(Simd::kColumns, inner - column), logarithm);
+          }
+        });
+      },
+      in_place(1));
+}
+
 }  // namespace
 
 std::span<const KernelRow> rows_softmax();
@@ -88,6 +119,7 @@ std::span<const KernelRow> rows_softmax() {
   static constexpr KernelRow kRows[] = {
       row<create<op::SoftmaxAttributes, false>>(OpKind::Softmax, "softmax", DTypeSet{DType::F32}),
       row<create<op::LogSoftmaxAttributes, true>>(OpKind::LogSoftmax, "log_softmax", DTypeSet{DType::F32}),
+      row<create_grad>(OpKind::SoftmaxGrad, "softmax_grad", DTypeSet{DType::F32}),
   };
   return kRows;
 }

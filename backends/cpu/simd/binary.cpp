@@ -20,6 +20,9 @@ RT_TWO_OPERANDS(Mul, float, a* b)
 RT_TWO_OPERANDS(Div, float, a / b)
 RT_TWO_OPERANDS(Minimum, float, minimum(a, b))
 RT_TWO_OPERANDS(Maximum, float, maximum(a, b))
+RT_TWO_OPERANDS(GeluGrad, float, a* gelu_slope(b))
+RT_TWO_OPERANDS(GeluTanhGrad, float, a* gelu_tanh_slope(b))
+RT_TWO_OPERANDS(SiluGrad, float, a* silu_slope(b))
 RT_TWO_OPERANDS(Equal, uint8_t, a == b)
 RT_TWO_OPERANDS(Less, uint8_t, a < b)
 RT_TWO_OPERANDS(LessOrEqual, uint8_t, a <= b)
@@ -135,6 +138,9 @@ constexpr BinaryLoops make_loops() {
   RT_BINARY(Div);
   RT_BINARY(Minimum);
   RT_BINARY(Maximum);
+  RT_BINARY(GeluGrad);
+  RT_BINARY(GeluTanhGrad);
+  RT_BINARY(SiluGrad);
 #undef RT_BINARY
   fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
   fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);

@@ -5,7 +5,21 @@
 
 namespace librt::cpu {
 
-enum class BinaryFunction : uint8_t { Add, Sub, Mul, Div, Pow, Minimum, Maximum, Mod, ModTruncated, Count };
+enum class BinaryFunction : uint8_t {
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Pow,
+  Minimum,
+  Maximum,
+  Mod,
+  ModTruncated,
+  GeluGrad,  ///< a f'(b), as the next two; floats only
+  GeluTanhGrad,
+  SiluGrad,
+  Count
+};
 enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual, Count };
 
 /// Which operands of a two-operand loop advance: both, only a (b is a scalar), only b.

@@ -223,6 +223,20 @@ RT_INLINE float gelu_tanh(float x) {
 RT_INLINE float silu(float x) {
   return x / (1.0f + exp_normal(-x));
 }
+/// The derivatives of the three. In that of gelu_tanh, x^2 is bounded where 1 - t^2 is 0, so that their
+/// product is 0, too.
+RT_INLINE float gelu_slope(float x) {
+  return 0.5f * (1.0f + erf(x * 0.70710678f)) + x * (exp_down(-0.5f * x * x) * 0.39894228f);
+}
+RT_INLINE float gelu_tanh_slope(float x) {
+  const float square = pick(x * x > 1e30f, 1e30f, x * x);
+  const float t = tanh(x * (square * (0.044715f * 0.79788456f) + 0.79788456f));
+  return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * (square * (0.134145f * 0.79788456f) + 0.79788456f);
+}
+RT_INLINE float silu_slope(float x) {
+  const float s = sigmoid(x);
+  return s + x * s * (1.0f - s);
+}
 /// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))
 RT_INLINE float softplus(float x) {
   const float y = pick(x > 0.0f, x, 0.0f) + log1p_unit(exp(-absolute(x)));

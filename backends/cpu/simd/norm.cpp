@@ -135,6 +135,96 @@ void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, co
   }
 }
 
+void softmax_grad_row(const float* y, const float* g, float* grad, int64_t n, bool logarithm) {
+  float sum = 0;
+  if (logarithm) {
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += g[i];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) grad[i] = g[i] - exp(y[i]) * sum;
+    return;
+  }
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += g[i] * y[i];
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) grad[i] = y[i] * (g[i] - sum);
+}
+
+void softmax_grad_columns(const float* y, const float* g, float* grad, int64_t extent, int64_t stride,
+                          int64_t n, bool logarithm) {
+  float sum[Simd::kColumns] = {};
+  for (int64_t k = 0; k < extent; ++k) {
+    const float *row = y + k * stride, *from = g + k * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) sum[i] += logarithm ? from[i] : from[i] * row[i];
+  }
+  for (int64_t k = 0; k < extent; ++k) {
+    const float *row = y + k * stride, *from = g + k * stride;
+    float* to = grad + k * stride;
+    if (logarithm) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i] - exp(row[i]) * sum[i];
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) to[i] = row[i] * (from[i] - sum[i]);
+    }
+  }
+}
+
+struct RowStatistics {
+  float mean, inverse;
+};
+RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon, bool centered) {
+  float sum = 0, squares = 0;
+  if (centered) {
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += x[i];
+  }
+  const float mean = sum / static_cast<float>(n);
+#pragma omp simd reduction(+ : squares)
+  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  return {mean, 1.0f / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon)};
+}
+
+void rms_norm_row(const float* x, float* y, int64_t n, const float* scale, float epsilon) {
+  const float inverse = row_statistics(x, n, epsilon, false).inverse;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * (scale != nullptr ? scale[i] : 1.0f);
+}
+
+/// With s = g scale: grad = (s - (mean(s) + z mean(s z))) / deviation, without mean(s) unless centered.
+/// Floor: x and g are read from memory once; the other passes find them in L1 or L2.
+template <bool kScale>
+RT_INLINE void layer_norm_grad(const float* x, const float* g, float* grad, int64_t n, const float* scale,
+                               float epsilon, bool centered, float* sum_scale, float* sum_bias) {
+  const RowStatistics statistics = row_statistics(x, n, epsilon, centered);
+  const float middle = statistics.mean, factor = statistics.inverse;
+  float first = 0, second = 0;
+#pragma omp simd reduction(+ : first, second)
+  for (int64_t i = 0; i < n; ++i) {
+    const float z = (x[i] - middle) * factor, s = kScale ? g[i] * scale[i] : g[i];
+    first += s;
+    second += s * z;
+    sum_scale[i] += g[i] * z;
+    sum_bias[i] += g[i];
+  }
+  const float of_mean = centered ? first / static_cast<float>(n) : 0.0f;
+  const float of_product = second / static_cast<float>(n);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float z = (x[i] - middle) * factor, s = kScale ? g[i] * scale[i] : g[i];
+    grad[i] = (s - (of_mean + z * of_product)) * factor;
+  }
+}
+
+void layer_norm_grad_row(const float* x, const float* g, float* grad, int64_t n, const float* scale,
+                         float epsilon, bool centered, float* sum_scale, float* sum_bias) {
+  if (scale != nullptr)
+    layer_norm_grad<true>(x, g, grad, n, scale, epsilon, centered, sum_scale, sum_bias);
+  else
+    layer_norm_grad<false>(x, g, grad, n, scale, epsilon, centered, sum_scale, sum_bias);
+}
+
 /// sum[i] over the rows of x[r stride + i] - around[i], or of its square, i < kCount lanes.
 template <bool kSquares, class V, int kCount>
 RT_INLINE void column_sums(const float* x, int64_t rows, int64_t stride, const float* around, float* sum) {
@@ -206,6 +296,10 @@ constexpr NormLoops make_loops() {
   table.softmax_columns[0] = &softmax_columns<false>;
   table.softmax_columns[1] = &softmax_columns<true>;
   table.layer_norm_row = &layer_norm_row;
+  table.softmax_grad_row = &softmax_grad_row;
+  table.softmax_grad_columns = &softmax_grad_columns;
+  table.rms_norm_row = &rms_norm_row;
+  table.layer_norm_grad_row = &layer_norm_grad_row;
   table.add_moments = &add_moments;
   return table;
 }

@@ -48,6 +48,10 @@ Result<KernelPtr> create_shift(CudaDevice&, const NodeView& node) {
   const bool left = node.as<op::BitShiftAttributes>().left;
   return make_broadcast(node, binary, left ? BinaryFunction::ShiftLeft : BinaryFunction::ShiftRight);
 }
+Result<KernelPtr> create_gelu_grad(CudaDevice&, const NodeView& node) {
+  const bool tanh = node.as<op::GeluGradAttributes>().tanh_approximation;
+  return make_broadcast(node, binary, tanh ? BinaryFunction::GeluTanhGrad : BinaryFunction::GeluGrad);
+}
 template <CompareFunction kFunction>
 Result<KernelPtr> create_compare(CudaDevice&, const NodeView& node) {
   return make_broadcast(node, compare, kFunction);
@@ -69,6 +73,8 @@ std::span<const KernelRow> rows_binary() {
       RT_BINARY(Minimum, "minimum", kNumericTypes),
       RT_BINARY(Maximum, "maximum", kNumericTypes),
       row<create_mod>(OpKind::Mod, "mod", kNumericTypes),
+      row<create_gelu_grad>(OpKind::GeluGrad, "gelu_grad", kFloats),
+      RT_BINARY(SiluGrad, "silu_grad", kFloats),
       RT_COMPARE(Equal, "equal"),
       RT_COMPARE(Less, "less"),
       RT_COMPARE(LessOrEqual, "less_or_equal"),

@@ -17,6 +17,8 @@ uint32_t function_of(const NodeView& node) {
     case OpKind::And: return 9;
     case OpKind::Or: return 10;
     case OpKind::Xor: return 11;
+    case OpKind::GeluGrad: return node.as<op::GeluGradAttributes>().tanh_approximation ? 10 : 9;
+    case OpKind::SiluGrad: return 11;
     case OpKind::Less: return 1;
     case OpKind::LessOrEqual: return 2;
     case OpKind::Greater: return 3;
@@ -149,6 +151,8 @@ constexpr KernelRow kRows[] = {
     RT_ROWS(Minimum),
     RT_ROWS(Maximum),
     RT_ROWS(Mod),
+    row<create_float, broadcast_supports>(OpKind::GeluGrad, "binary.GeluGrad", kFloats),
+    row<create_float, broadcast_supports>(OpKind::SiluGrad, "binary.SiluGrad", kFloats),
     RT_COMPARE(Equal),
     RT_COMPARE(Less),
     RT_COMPARE(LessOrEqual),

@@ -1,5 +1,5 @@
-// BatchNorm with given and with batch statistics, its gradient, and LayerNorm. Statistics take two ordered
-// passes: the mean, then the squared deviations.
+// BatchNorm with given and with batch statistics, its gradient, LayerNorm, RmsNorm and their gradient.
+// Statistics take two ordered passes: the mean, then the squared deviations.
 #include "backends/vulkan/dispatch/split.h"
 #include "backends/vulkan/steps/reduce.h"
 
@@ -110,42 +110,86 @@ Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node, s
   return finish(std::move(program));
 }
 
-int layer_norm_axis(const NodeView& node) {
-  return normalized_axis(node.as<op::LayerNormAttributes>().axis, node.shape(0).rank()).value_or(-1);
+/// x as [rows,columns] of a LayerNorm, an RmsNorm or their gradient.
+struct NormForm {
+  int axis;
+  float epsilon;
+  bool centered;
+  size_t scale;  ///< input
+  int64_t rows = 0, columns = 0;
+};
+NormForm norm_form(const NodeView& node) {
+  const auto form = [&](const auto& attributes, bool centered, size_t scale) {
+    const Shape& x = node.shape(0);
+    NormForm result{normalized_axis(attributes.axis, x.rank()).value_or(-1), attributes.epsilon, centered,
+                    scale};
+    if (result.axis < 0) return result;
+    result.rows = x.elements(0, result.axis);
+    result.columns = x.elements(result.axis, x.rank());
+    return result;
+  };
+  if (node.kind() == OpKind::LayerNorm) return form(node.as<op::LayerNormAttributes>(), true, 1);
+  if (node.kind() == OpKind::RmsNorm) return form(node.as<op::RmsNormAttributes>(), false, 1);
+  const auto& gradient = node.as<op::LayerNormGradAttributes>();
+  return form(gradient, gradient.centered, 2);
 }
 
-Status layer_norm_supports(const Device& device, const NodeView& node) {
+Status norm_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_f32(node));
-  const int axis = layer_norm_axis(node);
-  if (axis < 0) return unsupported("an axis outside the input's rank");
-  const int64_t columns = node.shape(0).elements(axis, node.shape(0).rank());
-  for (size_t i = 1; i < 3; ++i)
-    if (node.has(i) && node.input(i).elements() != columns && node.input(i).elements() != 1)
+  const NormForm form = norm_form(node);
+  if (form.axis < 0) return unsupported("an axis outside the input's rank");
+  for (size_t i = form.scale; i < node.input_count(); ++i)
+    if (node.has(i) && node.input(i).elements() != form.columns && node.input(i).elements() != 1)
       return unsupported("a scale or bias that broadcasts over some of the normalized axes");
-  const int64_t row_bytes[] = {columns * static_cast<int64_t>(sizeof(float))};
-  return columns == 0 ? Status() : rows_fit(device, node.shape(0).elements(0, axis), row_bytes);
+  if (node.kind() == OpKind::LayerNormGrad) return fits(device, node);
+  const int64_t row_bytes[] = {form.columns * static_cast<int64_t>(sizeof(float))};
+  return form.columns == 0 ? Status() : rows_fit(device, form.rows, row_bytes);
 }
 
-Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node, std::span<const LayoutId>) {
-  const Shape& shape = node.shape(0);
-  const int axis = layer_norm_axis(node);
-  const int64_t rows = shape.elements(0, axis);
-  const int64_t columns = shape.elements(axis, shape.rank());
+int step_of(const NodeView& node, size_t i) {
+  return node.has(i) && node.input(i).elements() != 1 ? 1 : 0;
+}
+
+Result<KernelPtr> create_norm(Device& device, const NodeView& node, std::span<const LayoutId>) {
+  const NormForm form = norm_form(node);
   auto program = std::make_unique<Program>("layer_norm");
   program->in_place(0);
-  if (columns == 0) return finish(std::move(program));
-  const int64_t row_bytes[] = {columns * static_cast<int64_t>(sizeof(float))};
-  for (const Rows& part : ranges_of_rows(cast(device), rows, row_bytes)) {
+  if (form.columns == 0) return finish(std::move(program));
+  const int64_t row_bytes[] = {form.columns * static_cast<int64_t>(sizeof(float))};
+  for (const Rows& part : ranges_of_rows(cast(device), form.rows, row_bytes)) {
     Step& step = program->dispatch(Shader::layer_norm, static_cast<uint64_t>(part.count),
                                    cast(device).plan().row_lanes);
-    step.spec(node.has(1)).spec(node.has(2));
-    step.push(part.count).push(columns).push(node.as<op::LayerNormAttributes>().epsilon);
-    step.push(node.has(1) && node.input(1).elements() != 1 ? 1 : 0);
-    step.push(node.has(2) && node.input(2).elements() != 1 ? 1 : 0);
+    step.spec(node.has(1)).spec(node.has(2)).spec(form.centered);
+    step.push(part.count).push(form.columns).push(form.epsilon).push(step_of(node, 1)).push(step_of(node, 2));
     step.read(0, rows_of(in(0), part, row_bytes[0])).write(1, rows_of(out(0), part, row_bytes[0]));
     if (node.has(1)) step.read(2, in(1));
     if (node.has(2)) step.read(3, in(2));
   }
+  return finish(std::move(program));
+}
+
+/// (x, grad_y, [scale]) -> (grad_x, grad_scale, grad_bias)
+Result<KernelPtr> create_norm_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
+  const VulkanDevice& vulkan = cast(device);
+  const NormForm form = norm_form(node);
+  auto program = std::make_unique<Program>("layer_norm_grad");
+  if (form.columns == 0) return finish(std::move(program));
+  const uint64_t bytes = std::max<uint64_t>(static_cast<uint64_t>(form.rows) * sizeof(float), sizeof(float));
+  const Ref means = program->scratch(bytes), factors = program->scratch(bytes);
+  Step& step =
+      program->dispatch(Shader::layer_norm_grad, static_cast<uint64_t>(form.rows), vulkan.plan().row_lanes);
+  step.spec(node.has(2)).spec(false).spec(form.centered);
+  step.push(form.rows).push(form.columns).push(form.epsilon).push(step_of(node, 2));
+  step.read(0, in(0)).write(1, out(0)).read(3, in(1)).write(4, means).write(5, factors);
+  if (node.has(2)) step.read(2, in(2));
+  const ColumnReduce sums{.rows = form.rows, .columns = form.columns};
+  ColumnReduce products = sums;
+  products.map = 3;
+  products.center = means;
+  products.z = in(0);
+  products.factor = factors;
+  add_column_reduce(*program, vulkan, products, in(1), out(1));
+  add_column_reduce(*program, vulkan, sums, in(1), out(2));
   return finish(std::move(program));
 }
 
@@ -154,7 +198,9 @@ constexpr KernelRow kRows[] = {
     row<create_batch_norm, batch_norm_supports>(OpKind::BatchNorm, "batch_norm", kF32),
     row<create_batch_norm_train, batch_norm_supports>(OpKind::BatchNormTrain, "batch_norm_train", kF32),
     row<create_batch_norm_grad, batch_norm_supports>(OpKind::BatchNormGrad, "batch_norm_grad", kF32),
-    row<create_layer_norm, layer_norm_supports>(OpKind::LayerNorm, "layer_norm", kF32),
+    row<create_norm, norm_supports>(OpKind::LayerNorm, "layer_norm", kF32),
+    row<create_norm, norm_supports>(OpKind::RmsNorm, "rms_norm", kF32),
+    row<create_norm_grad, norm_supports>(OpKind::LayerNormGrad, "layer_norm_grad", kF32),
 };
 
 }  // namespace

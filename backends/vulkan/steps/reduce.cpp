@@ -22,7 +22,7 @@ void add_pass(Program& program, const VulkanDevice& device, const ColumnReduce& 
   step.push(count).push(reduce.rows).push(reduce.columns).push(splits).push(reduce.scale);
   step.read(0, x).write(1, y);
   if (reduce.map != 0) step.read(2, reduce.center);
-  if (reduce.map == 2) step.read(3, reduce.z).read(4, reduce.factor);
+  if (reduce.map >= 2) step.read(3, reduce.z).read(4, reduce.factor);
 }
 
 }  // namespace

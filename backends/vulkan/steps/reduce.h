@@ -17,7 +17,8 @@ struct ColumnReduce {
   Reduction reduction = Reduction::Sum;
   DType dtype = DType::F32;
   float scale = 1;
-  /// Applied to elements first: 0 none, 1 (x - center)^2, 2 x (z - center) factor.
+  /// Applied to elements first: 0 none, 1 (x - center)^2, 2 x (z - center) factor, 3 the same with a center
+  /// and a factor of each row instead of each column.
   uint32_t map = 0;
   Ref center{}, z{}, factor{};
 };
