@@ -134,6 +134,24 @@ TEST(Recognize, LayerNormWithScaleAndBias) {
   EXPECT_EQ(net.graph.nodes[0].inputs.size(), 3u);
 }
 
+TEST(Recognize, RmsNormWithScale) {
+  const auto recognized = [](bool reciprocal, bool add_bias) {
+    Net net;
+    Builder& b = net.b;
+    const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}});
+    const ValueId mean = b.reduce_mean(b.emit(op::PowAttributes{}, {x, b.scalar(2, DType::F32)}), {-1});
+    const ValueId root = net.unary(op::SqrtAttributes{}, b.add(mean, b.scalar(1e-6, DType::F32)));
+    ValueId y = reciprocal ? b.mul(x, net.unary(op::ReciprocalAttributes{}, root)) : b.div(x, root);
+    y = b.mul(random_constant(b, {8}, 1), y);
+    net.output(add_bias ? b.add(y, random_constant(b, {8}, 2)) : y);
+    transform(net.graph, {"recognize"}, 1e-4);
+    return nodes_text(net.graph);
+  };
+  EXPECT_NE(recognized(false, false).find("RmsNorm("), std::string::npos) << recognized(false, false);
+  EXPECT_EQ(recognized(true, false), recognized(false, false));
+  EXPECT_NE(recognized(true, true).find("= Add("), std::string::npos) << recognized(true, true);
+}
+
 TEST(Recognize, NotWhenAnInnerValueIsReadOutside) {
   Net net;
   const ValueId x = net.input({{.extent = 7}});

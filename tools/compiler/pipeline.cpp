@@ -33,7 +33,7 @@ constexpr Pass kPasses[] = {
     {"canonicalize", "collapse chains of Casts", canonicalize},
     {"fold", "widen small constants", fold_known},
     {"common_subexpr", "eliminate common subexpressions", common_subexpr},
-    {"recognize", "recognize decomposed Silu, HardSwish, Gelu and LayerNorm", recognize},
+    {"recognize", "recognize decomposed Silu, HardSwish, Gelu, LayerNorm and RmsNorm", recognize},
     {"one_hot", "look up rows of weights for one-hot vectors, and of functions of constants", one_hot},
     {"attention", "recognize decomposed scaled dot-product attention", attention},
     {"rotary", "recognize decomposed rotary position embeddings", rotary},

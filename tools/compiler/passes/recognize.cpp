@@ -1,5 +1,5 @@
 // recognize: finds composites that a model spells out in smaller operators: Silu, HardSwish, HardSigmoid,
-// Gelu, LayerNorm.
+// Gelu, LayerNorm, RmsNorm.
 //
 // A pattern is replaced only where nothing outside reads its inner values. Reassociates: the composite's
 // kernels round at other points; the constants of a pattern may be off by 0.1 % (models in 16 bits).
@@ -193,7 +193,7 @@ void recognize_gate(GraphEdit& edit, NodeId root) {
   }
 }
 
-// --- LayerNorm
+// --- LayerNorm and RmsNorm
 
 /// The first of the axes when they are the last ones of x, in order; nullopt otherwise.
 std::optional<int64_t> trailing_axis(GraphEdit& edit, ValueId x, const op::ReduceMeanAttributes& attributes) {
@@ -207,31 +207,37 @@ std::optional<int64_t> trailing_axis(GraphEdit& edit, ValueId x, const op::Reduc
   return axes[0];
 }
 
-/// root = d / sqrt(mean(d d) + epsilon) with d = x - mean(x)
-void recognize_layer_norm(GraphEdit& edit, NodeId root) {
+/// root = d / sqrt(mean(d d) + epsilon), with d = x - mean(x) for a LayerNorm, else an RmsNorm of d
+void recognize_norm(GraphEdit& edit, NodeId root) {
   const ValueId d = edit.node(root).inputs[0];
   Interior interior;
   ValueId deviation = edit.node(root).inputs[1];
   if (edit.node(root).kind() == OpKind::Mul)
     deviation = operand_of(edit, deviation, OpKind::Reciprocal, interior);
+  if (deviation == kNoValue) return;
+  ValueId x = d;
+  std::optional<int64_t> axis;
   const Node* center = edit.producer(d, OpKind::Sub);
-  if (deviation == kNoValue || center == nullptr) return;
-  const ValueId x = center->inputs[0];
-  interior.push_back(edit.producer_id(d));
-  const Node* mean = edit.producer(center->inputs[1], OpKind::ReduceMean);
-  if (mean == nullptr || mean->inputs[0] != x) return;
-  interior.push_back(edit.producer_id(center->inputs[1]));
-  const auto axis = trailing_axis(edit, x, mean->as<op::ReduceMeanAttributes>());
+  const Node* mean = center == nullptr ? nullptr : edit.producer(center->inputs[1], OpKind::ReduceMean);
+  const bool centered = mean != nullptr && mean->inputs[0] == center->inputs[0];
+  if (centered) {
+    x = center->inputs[0];
+    interior.push_back(edit.producer_id(d));
+    interior.push_back(edit.producer_id(center->inputs[1]));
+    axis = trailing_axis(edit, x, mean->as<op::ReduceMeanAttributes>());
+    if (!axis) return;
+  }
 
   const ValueId sum = operand_of(edit, deviation, OpKind::Sqrt, interior);
   const Node* add = sum == kNoValue ? nullptr : edit.producer(sum, OpKind::Add);
-  if (!axis || add == nullptr) return;
+  if (add == nullptr) return;
   interior.push_back(edit.producer_id(sum));
   for (size_t i = 0; i < 2; ++i) {
     const auto epsilon = edit.uniform(add->inputs[i]);
     const Node* variance = edit.producer(add->inputs[1 - i], OpKind::ReduceMean);
     if (!epsilon || *epsilon <= 0 || variance == nullptr) continue;
-    if (trailing_axis(edit, x, variance->as<op::ReduceMeanAttributes>()) != axis) return;
+    const auto of_variance = trailing_axis(edit, d, variance->as<op::ReduceMeanAttributes>());
+    if (!of_variance || (centered && of_variance != axis)) return;
     interior.push_back(edit.producer_id(add->inputs[1 - i]));
     const ValueId square = variance->inputs[0];
     const Node* product = edit.producer(square);
@@ -243,36 +249,48 @@ void recognize_layer_norm(GraphEdit& edit, NodeId root) {
     if (!squares) return;
     interior.push_back(edit.producer_id(square));
     if (!is_closed(edit, root, interior)) return;
-    op::LayerNormAttributes attributes;
-    attributes.axis = *axis;
-    attributes.epsilon = static_cast<float>(*epsilon);
-    edit.rewrite(root, attributes, {x});
+    const auto rewrite = [&](auto attributes) {
+      attributes.axis = *of_variance;
+      attributes.epsilon = static_cast<float>(*epsilon);
+      edit.rewrite(root, attributes, {x});
+    };
+    if (centered)
+      rewrite(op::LayerNormAttributes{});
+    else if (edit.same_info(x, edit.node(root).outputs[0]))
+      rewrite(op::RmsNormAttributes{});
     return;
   }
 }
 
-/// LayerNorm(x) scale + bias, one operand at a time.
+/// LayerNorm(x) scale + bias or RmsNorm(x) scale, one operand at a time.
 void recognize_scale_and_bias(GraphEdit& edit, NodeId root) {
   const bool is_scale = edit.node(root).kind() == OpKind::Mul;
   for (size_t i = 0; i < 2; ++i) {
     const ValueId normalized = edit.node(root).inputs[i], operand = edit.node(root).inputs[1 - i];
     const Node* norm = edit.producer(normalized, OpKind::LayerNorm);
+    if (norm == nullptr && is_scale) norm = edit.producer(normalized, OpKind::RmsNorm);
     if (norm == nullptr || edit.use_count(normalized) != 1 ||
         !edit.same_info(normalized, edit.node(root).outputs[0]))
       continue;
     std::vector<ValueId> inputs = norm->inputs;
     inputs.resize(3, kNoValue);
-    const op::LayerNormAttributes attributes = norm->as<op::LayerNormAttributes>();
+    const op::LayerNormAttributes* layer = norm->op.AsLayerNorm();
+    const op::LayerNormAttributes of_layer = layer != nullptr ? *layer : op::LayerNormAttributes{};
+    const op::RmsNormAttributes of_rms = layer != nullptr ? op::RmsNormAttributes{} : *norm->op.AsRmsNorm();
     const size_t slot = is_scale ? 1 : 2;
     if (inputs[slot] != kNoValue || inputs[2] != kNoValue) continue;
     // A parameter has exactly the normalized axes, whatever computes it.
     const Value& value = edit.value(operand);
     const auto& dims = edit.value(normalized).dims;
-    const auto first = dims.begin() + *normalized_axis(attributes.axis, static_cast<int>(dims.size()));
+    const int64_t axis = layer != nullptr ? of_layer.axis : of_rms.axis;
+    const auto first = dims.begin() + *normalized_axis(axis, static_cast<int>(dims.size()));
     if (!value.is_static() || !std::equal(first, dims.end(), value.dims.begin(), value.dims.end())) continue;
     inputs[slot] = operand;
     if (inputs[2] == kNoValue) inputs.pop_back();
-    edit.rewrite(root, attributes, inputs);
+    if (layer != nullptr)
+      edit.rewrite(root, of_layer, inputs);
+    else
+      edit.rewrite(root, of_rms, inputs);
     return;
   }
 }
@@ -280,7 +298,7 @@ void recognize_scale_and_bias(GraphEdit& edit, NodeId root) {
 void visit(GraphEdit& edit, NodeId id) {
   const auto is = [&](OpKind kind) { return edit.is_alive(id, kind); };
   if (is(OpKind::Mul) || is(OpKind::Div)) recognize_gate(edit, id);
-  if (is(OpKind::Mul) || is(OpKind::Div)) recognize_layer_norm(edit, id);
+  if (is(OpKind::Mul) || is(OpKind::Div)) recognize_norm(edit, id);
   if (is(OpKind::Mul) || is(OpKind::Add)) recognize_scale_and_bias(edit, id);
 }
 

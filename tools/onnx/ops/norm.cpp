@@ -108,12 +108,11 @@ Status group_norm(NodeContext& c) {
 }
 
 // The composite takes a scale and a bias of exactly the normalized dimensions.
-bool has_dims_from(const NodeContext& c, size_t i, int axis) {
-  if (!c.has(i)) return true;
-  if (c.rank(i) != c.rank(0) - axis) return false;
-  for (int k = 0; k < c.rank(i); ++k)
-    if (c.extent(i, k) < 0 || c.extent(i, k) != c.extent(0, axis + k)) return false;
-  return true;
+bool has_dims_from(const NodeContext& c, ValueId parameter, ValueId x, int axis) {
+  if (parameter == kNoValue) return true;
+  const Value &of = c.value(parameter), &value = c.value(x);
+  if (of.rank() != value.rank() - axis) return false;
+  return of.is_static() && std::equal(of.dims.begin(), of.dims.end(), value.dims.begin() + axis);
 }
 
 Status layer_norm(NodeContext& c) {
@@ -121,7 +120,8 @@ Status layer_norm(NodeContext& c) {
   RT_ASSIGN(const bool wide, widens(c));
   RT_ASSIGN(const int axis, c.axis(c.integer("axis", -1), c.rank()));
   const float epsilon = c.real("epsilon", 1e-5f);
-  if (!c.wants(1) && !c.wants(2) && has_dims_from(c, 1, axis) && has_dims_from(c, 2, axis)) {
+  if (!c.wants(1) && !c.wants(2) && has_dims_from(c, c.input(1), c.input(0), axis) &&
+      has_dims_from(c, c.input(2), c.input(0), axis)) {
     op::LayerNormAttributes attributes;
     attributes.axis = axis;
     attributes.epsilon = epsilon;
@@ -217,12 +217,18 @@ std::span<const ImportRow> rows_norm() {
 
 RmsNormalized rms_normalized(NodeContext& c, ValueId x, ValueId scale, int axis, float epsilon, bool wide) {
   const DType dtype = c.value(x).dtype;
+  const DType type = scale == kNoValue ? dtype : c.value(scale).dtype;
+  if (!c.wants(1) && type == dtype && has_dims_from(c, scale, x, axis)) {
+    op::RmsNormAttributes attributes;
+    attributes.axis = axis;
+    attributes.epsilon = epsilon;
+    return {.y = scale == kNoValue ? c.emit.emit(attributes, {x}) : c.emit.emit(attributes, {x, scale})};
+  }
   if (wide) x = c.emit.cast(x, DType::F32);
   const ValueId mean = c.emit.reduce_mean(c.emit.mul(x, x), axes_between(axis, c.value(x).rank()));
   const ValueId root = c.emit.emit(op::SqrtAttributes{}, {c.emit.add(mean, c.emit.scalar_like(epsilon, x))});
   RmsNormalized result;
   result.y = c.emit.div(x, root);
-  const DType type = scale == kNoValue ? dtype : c.value(scale).dtype;
   if (c.value(result.y).dtype != type) result.y = c.emit.cast(result.y, type);
   if (scale != kNoValue) result.y = c.emit.mul(result.y, scale);
   result.inverse_root = c.wants(1) ? c.emit.emit(op::ReciprocalAttributes{}, {root}) : kNoValue;
