@@ -8,8 +8,7 @@ namespace {
 
 Status infer_gate_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 0, "grad_y", kFloats));
-  RT_TRY(expect_same_dtype(node, 1, "x", 0, "grad_y"));
-  RT_TRY(expect_shape(node, 1, "x", node.shape(0)));
+  RT_TRY(expect_like_first(node, "x", "grad_y"));
   return infer_like_first(node, outputs);
 }
 

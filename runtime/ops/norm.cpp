@@ -135,8 +135,7 @@ void gradient_of_batch_norm_train(GradContext& c) {
 Status infer_batch_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_rank(node, 0, "x", 2));
-  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "x"));
-  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  RT_TRY(expect_like_first(node, "grad_y", "x"));
   RT_TRY(expect_channels(node, 2, "scale", 2, "scale"));
   RT_TRY(expect_channels(node, 3, "batch_mean", 2, "scale"));
   RT_TRY(expect_channels(node, 4, "batch_inverse_stddev", 2, "scale"));
@@ -176,14 +175,12 @@ Status eval_batch_norm_grad(const NodeView&, std::span<const ConstTensorView> in
 
 /// The normalized shape of input 0, after the checks of what the three share: parameters are inputs from
 /// `first` on.
-template <class Attributes>
-Result<Shape> check_norm(const NodeView& node, size_t first) {
+Result<Shape> check_norm(const NodeView& node, int64_t first_axis, float epsilon, size_t first) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_rank(node, 0, "x", 1));
-  const auto& attributes = node.as<Attributes>();
-  RT_TRY(expect_epsilon(attributes.epsilon));
+  RT_TRY(expect_epsilon(epsilon));
   const Shape& x = node.shape(0);
-  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.rank()));
+  RT_ASSIGN(const int axis, resolve_axis(first_axis, x.rank()));
   const Shape normalized(x.dims().subspan(static_cast<size_t>(axis)));
   for (size_t i = first; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
@@ -199,14 +196,15 @@ Result<Shape> check_norm(const NodeView& node, size_t first) {
 
 template <class Attributes>
 Status infer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(check_norm<Attributes>(node, 1).status());
+  const auto& attributes = node.as<Attributes>();
+  RT_TRY(check_norm(node, attributes.axis, attributes.epsilon, 1).status());
   return infer_like_first(node, outputs);
 }
 
 Status infer_layer_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_ASSIGN(const Shape normalized, check_norm<op::LayerNormGradAttributes>(node, 2));
-  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "x"));
-  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  const auto& attributes = node.as<op::LayerNormGradAttributes>();
+  RT_ASSIGN(const Shape normalized, check_norm(node, attributes.axis, attributes.epsilon, 2));
+  RT_TRY(expect_like_first(node, "grad_y", "x"));
   RT_TRY(infer_like_first(node, outputs));
   const DType dtype = node.dtype(node.has(2) ? 2 : 0);
   RT_TRY(add_output(outputs, dtype, normalized));

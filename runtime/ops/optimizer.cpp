@@ -16,8 +16,7 @@ Status expect_moment(const NodeView& node, size_t i, Label what) {
 
 Status expect_parameter_and_gradient(const NodeView& node) {
   RT_TRY(expect_dtype(node, 0, "parameter", kFloats));
-  RT_TRY(expect_same_dtype(node, 1, "gradient", 0, "parameter"));
-  return expect_shape(node, 1, "gradient", node.shape(0));
+  return expect_like_first(node, "gradient", "parameter");
 }
 
 Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype) {

@@ -35,6 +35,11 @@ Status expect_shape(const NodeView& node, size_t i, Label what, const Shape& exp
   return invalid_argument("expected ", what, " of shape ", expected, ", found ", node.shape(i));
 }
 
+Status expect_like_first(const NodeView& node, Label what, Label first) {
+  RT_TRY(expect_same_dtype(node, 1, what, 0, first));
+  return expect_shape(node, 1, what, node.shape(0));
+}
+
 Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most) {
   const int rank = node.shape(i).rank();
   if (rank >= least && rank <= most) return {};

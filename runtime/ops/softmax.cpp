@@ -57,8 +57,7 @@ void gradient_of_softmax(GradContext& c) {
 }
 
 Status infer_softmax_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "y"));
-  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  RT_TRY(expect_like_first(node, "grad_y", "y"));
   return infer_softmax<op::SoftmaxGradAttributes>(node, outputs);
 }
 
