@@ -104,9 +104,12 @@ TEST_F(SlowGpu, FastWorkIsOneSubmission) {
 TEST_F(SlowGpu, NodesAreSpreadOverSubmissions) {
   const auto session = session_at(model, 1e9);
   ASSERT_TRUE(session.ok()) << session.status().message();
-  EXPECT_EQ(submissions_of_run(**session, expected), 7);
-  int last = 0;
-  for (int i = 0; i < 8; ++i) last = submissions_of_run(**session, expected);
+  const int first =
+      submissions_of_run(**session, expected);  // 7, or up to one each on a machine with other work
+  EXPECT_GE(first, 7);
+  EXPECT_LE(first, kLayers);
+  int last = first;
+  for (int i = 0; i < 60 && last > 1; ++i) last = submissions_of_run(**session, expected);
   EXPECT_EQ(last, 1);  // it is much faster than its profile says
 }
 
@@ -114,7 +117,7 @@ TEST_F(SlowGpu, NodesAreSpreadOverSubmissions) {
 TEST_F(SlowGpu, DispatchesAreSubmittedInParts) {
   const auto session = session_at(model, 1e7);
   ASSERT_TRUE(session.ok()) << session.status().message();
-  EXPECT_EQ(submissions_of_run(**session, expected), 22);
+  EXPECT_GE(submissions_of_run(**session, expected), 22);  // exactly, unless other work slows the device down
 }
 
 }  // namespace
