@@ -21,17 +21,32 @@ namespace {
 std::string backend = "cpu";
 DevicePtr device;
 
-/// Launches and dispatches of this process so far, of devices that count them.
-std::optional<uint64_t> launches() {
-  // Loaded by its path in the first folder.
-  const char* const path = std::getenv("RT_MODULE_PATH");
-  const std::string folders = path != nullptr ? path : "";
-  void* const module =
-      dlopen((folders.substr(0, folders.find(':')) + "/librt_cuda_emu.so").c_str(), RTLD_NOLOAD | RTLD_LAZY);
-  if (module == nullptr) return {};
-  const auto count = reinterpret_cast<uint64_t (*)()>(dlsym(module, "cuda_emulator_launches"));
-  dlclose(module);
-  return count != nullptr ? std::optional(count()) : std::nullopt;
+/// Whether launches are counted when they run, as the emulated CUDA device does, or when they are recorded,
+/// as a layer of Vulkan does whose library RT_TEST_DISPATCHES names.
+bool counts_runs() {
+  return backend == "cuda_emu";
+}
+bool counts_records() {
+  return std::getenv("RT_TEST_DISPATCHES") != nullptr;
+}
+
+/// Of this process so far.
+uint64_t launches() {
+  std::string path;
+  if (counts_records()) {
+    path = std::getenv("RT_TEST_DISPATCHES");
+  } else {
+    const char* const folders = std::getenv("RT_MODULE_PATH");
+    path = folders != nullptr ? folders : "";
+    path = path.substr(0, path.find(':')) + "/librt_cuda_emu.so";
+  }
+  void* const library = dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY);
+  const auto count = reinterpret_cast<uint64_t (*)()>(
+      library != nullptr ? dlsym(library, counts_records() ? "recorded_dispatches" : "cuda_emulator_launches")
+                         : nullptr);
+  if (library != nullptr) dlclose(library);
+  EXPECT_NE(count, nullptr) << path << " counts nothing";
+  return count != nullptr ? count() : 0;
 }
 
 /// Values in one slab, which steps share or have for themselves.
@@ -73,6 +88,7 @@ class Steps {
   Memory memory;
   std::vector<Copy> copies;
   bool skipped = false;
+  bool two_passes = false;  ///< each step is two launches
 
   size_t count() const { return steps_.size(); }
   const BufferRef& parameter(size_t step) const { return steps_[step].outputs[0]; }
@@ -156,7 +172,7 @@ class Steps {
   }
 
   /// The memory after two submissions, with all steps in one list or each in one of its own.
-  std::vector<std::byte> run(bool together, uint64_t* launched = nullptr) {
+  std::vector<std::byte> run(bool together, uint64_t& launched) {
     std::vector<std::byte> after(memory.bytes().size());
     size_t scratch = 0;
     for (const Recorded& step : steps_) scratch = std::max(scratch, step.kernel->requirements().scratch);
@@ -165,6 +181,7 @@ class Steps {
     EXPECT_TRUE(device->upload(**values, 0, memory.bytes()).ok());
     Slab* const slots[] = {values->get(), shared->get()};
     std::vector<CommandListPtr> lists;
+    const uint64_t before_recording = counts_records() ? launches() : 0;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (i == 0 || !together) {
         auto list = device->begin({.slots = slots, .spans = static_cast<uint32_t>(steps_.size())});
@@ -185,32 +202,32 @@ class Steps {
         }
     }
     for (const CommandListPtr& list : lists) EXPECT_TRUE(list->finish().ok());
+    if (counts_records()) launched = launches() - before_recording;
     for (int round = 0; round < 2; ++round) {
-      const auto before = launches();
+      const uint64_t before = counts_runs() ? launches() : 0;
       for (const CommandListPtr& list : lists) {
         const Status submitted = list->submit();
         EXPECT_TRUE(submitted.ok()) << submitted.message();
         EXPECT_TRUE(list->wait().ok());
       }
-      if (launched != nullptr && before && round == 1) *launched = *launches() - *before;
+      if (counts_runs()) launched = launches() - before;
     }
     EXPECT_TRUE(device->download(**values, 0, after).ok());
     lists.clear();
     return after;
   }
 
-  /// The same bits; `expected` launches where they are counted.
-  void check(std::optional<uint64_t> expected = {}) {
-    uint64_t launched = 0;
-    const std::vector<std::byte> single = run(false), together = run(true, &launched);
+  /// The same bits, with so many launches, and on Vulkan dispatches, two for a group, where they are counted.
+  void check(uint64_t cuda_launches, uint64_t dispatches) {
+    uint64_t launched = 0, launched_single = 0;
+    const std::vector<std::byte> single = run(false, launched_single), together = run(true, launched);
     ASSERT_EQ(single.size(), together.size());
     EXPECT_NE(single, memory.bytes()) << "nothing was computed";
     for (size_t i = 0; i < single.size(); ++i)
       ASSERT_EQ(single[i], together[i]) << "byte " << i << " of " << single.size();
-    if (backend == "cuda_emu" && expected) {
-      ASSERT_TRUE(launches().has_value());
-      EXPECT_EQ(launched, *expected);
-    }
+    if (!counts_runs() && !counts_records()) return;
+    EXPECT_EQ(launched, counts_runs() ? cuda_launches : dispatches);
+    EXPECT_EQ(launched_single, (counts_records() || two_passes ? 2 : 1) * steps_.size());
   }
 
  private:
@@ -258,13 +275,13 @@ const int64_t kCounts[] = {1, 3, 64, 1023, 1024, 1025, 4, 7000};
 TEST(StepGroups, WeightsOfOneFormAreOneLaunch) {
   Steps steps;
   for (const int64_t count : kCounts) ASSERT_TRUE(steps.add(adam(), count, {}));
-  steps.check(1);
+  steps.check(1, 2);
 }
 
 TEST(StepGroups, MoreThanATableHolds) {
   Steps steps;
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(steps.add(sgd(), 1 + i * 7 % 90, {}));
-  steps.check(3);
+  steps.check(3, 4);
 }
 
 TEST(StepGroups, MixedOptimizersAndDecays) {
@@ -275,28 +292,29 @@ TEST(StepGroups, MixedOptimizersAndDecays) {
     steps.add(sgd(), count, {});
     steps.add(op::LionStepAttributes{}, count, {});
   }
-  steps.check(4);
+  steps.check(4, 8);
 }
 
 TEST(StepGroups, EachElementType) {
   Steps steps;
   for (const int64_t count : kCounts)
     for (const DType type : {DType::F32, DType::F16, DType::BF16}) steps.add(adam(), count, {.type = type});
-  steps.check(3);
+  steps.check(3, 2);
 }
 
 TEST(StepGroups, QuantizedStates) {
   Steps steps;
   for (const int64_t count : {256, 1, 4096, 5000, 255})
     if (!steps.add(blockwise(), count, {})) GTEST_SKIP() << backend << " has no kernel for quantized states";
-  steps.check(1);
+  steps.check(1, 10);
 }
 
 TEST(StepGroups, LambKeepsItsTwoPasses) {
   Steps steps;
   for (const int64_t count : kCounts)
     if (!steps.add(op::LambStepAttributes{}, count, {})) GTEST_SKIP() << backend << " has no kernel for Lamb";
-  steps.check(2 * std::size(kCounts));
+  steps.two_passes = true;
+  steps.check(2 * std::size(kCounts), 2 * std::size(kCounts));
 }
 
 TEST(StepGroups, OutOfPlace) {
@@ -305,7 +323,7 @@ TEST(StepGroups, OutOfPlace) {
     ASSERT_TRUE(steps.add(adam(), count, {.in_place = false}));
     ASSERT_TRUE(steps.add(adam(), count, {}));
   }
-  steps.check(2);
+  steps.check(2, 32);
 }
 
 TEST(StepGroups, AStepThatReadsAnEarlierResultComesAfterIt) {
@@ -316,7 +334,7 @@ TEST(StepGroups, AStepThatReadsAnEarlierResultComesAfterIt) {
     ASSERT_TRUE(steps.add(adam(), 1000, {.parameter = steps.parameter(steps.count() - 2)}));
   }
   // 1 | 2 | 3 and 4 | 5 | 6 and 7 | 8 | 9
-  steps.check(7);
+  steps.check(7, 14);
 }
 
 TEST(StepGroups, WhatReadsAnEarlierWeightSeesTheStepBefore) {
@@ -327,7 +345,7 @@ TEST(StepGroups, WhatReadsAnEarlierWeightSeesTheStepBefore) {
     const BufferRef kept = steps.memory.add(DType::F32, count, 0, 1);
     steps.copies.push_back({steps.count() - 1, kept, weight});
   }
-  steps.check(std::size(kCounts));
+  steps.check(std::size(kCounts), 2 * std::size(kCounts));
 }
 
 TEST(StepGroups, ASkippedStepKeepsEverything) {
@@ -339,11 +357,11 @@ TEST(StepGroups, ASkippedStepKeepsEverything) {
   }
   // Out of place: something to see.
   ASSERT_TRUE(steps.add(adam(), 1000, {.in_place = false}));
-  steps.check(3);
+  steps.check(3, 34);
 }
 
 TEST(StepGroups, TheNormOfAllGradientsIsTwoLaunches) {
-  if (backend != "cuda_emu") GTEST_SKIP() << "launches are not counted";
+  if (!counts_runs()) GTEST_SKIP() << "not on the emulated CUDA device";
   Memory memory;
   Recorded norm;
   std::vector<Operand> inputs;
@@ -370,11 +388,10 @@ TEST(StepGroups, TheNormOfAllGradientsIsTwoLaunches) {
   ASSERT_TRUE(list.ok());
   ASSERT_TRUE((*kernel)->record(**list, {norm.inputs, norm.outputs, {1, 0, scratch}, {}}).ok());
   ASSERT_TRUE((*list)->finish().ok());
-  const auto before = launches();
+  const uint64_t before = launches();
   ASSERT_TRUE((*list)->submit().ok());
   ASSERT_TRUE((*list)->wait().ok());
-  ASSERT_TRUE(before.has_value());
-  EXPECT_EQ(*launches() - *before, 2u);
+  EXPECT_EQ(launches() - before, 2u);
   double sum = 0;
   for (const BufferRef& ref : norm.inputs)
     for (size_t i = 0; i < ref.bytes / sizeof(float); ++i) {

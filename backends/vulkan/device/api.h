@@ -107,6 +107,7 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
   X(vkCmdPipelineBarrier)           \
   X(vkCmdCopyBuffer)                \
   X(vkCmdFillBuffer)                \
+  X(vkCmdUpdateBuffer)              \
   X(vkCmdResetQueryPool)            \
   X(vkCmdWriteTimestamp)            \
   X(vkCreateQueryPool)              \

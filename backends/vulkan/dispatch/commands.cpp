@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/core/exception.h"
 
@@ -11,6 +12,8 @@ namespace {
 constexpr uint32_t kSetsPerPool = 64;
 /// So that later submissions can be smaller, or larger, as the device turns out to be slower, or faster.
 constexpr double kPartsPerSubmission = 4;
+/// Of joints: each new one is compared with all.
+constexpr size_t kMostJointAccesses = 4096;
 constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kAllAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
                                      VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -161,6 +164,7 @@ Status VulkanCommands::mark(uint32_t span) noexcept {
     if (span_seconds_ > 0 && span_seconds_ <= budget_) RT_TRY(make_room(span_seconds_, span));
     span_ = span;
     if (!profile_) return {};
+    RT_TRY(record_joints());
     if (marks_.size() + 1 >= query_capacity_)
       return invalid_argument("more marks were set than RecordOptions::spans announced (",
                               query_capacity_ - 2, ")");
@@ -191,6 +195,7 @@ Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& sourc
     if (source.bytes != destination.bytes)
       return invalid_argument("copy of ", source.bytes, " bytes to ", destination.bytes);
     if (source.bytes == 0) return {};
+    RT_TRY(record_joints());
     RT_ASSIGN(const VkBuffer from, buffer_of(source));
     RT_ASSIGN(const VkBuffer to, buffer_of(destination));
     const HazardTracker::Access accesses[] = {
@@ -208,11 +213,53 @@ Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& sourc
 Status VulkanCommands::fill(const BufferRef& destination, uint32_t word) {
   const uint64_t bytes = (destination.bytes + 3) & ~uint64_t{3};
   if (bytes == 0) return {};
+  RT_TRY(record_joints());
   RT_ASSIGN(const VkBuffer to, buffer_of(destination));
   const HazardTracker::Access accesses[] = {
       {handle_of(to), destination.offset, destination.offset + bytes, true}};
   order(accesses);
   api_.vkCmdFillBuffer(commands_, to, destination.offset, bytes, word);
+  return {};
+}
+
+Status VulkanCommands::update(const BufferRef& destination, std::span<const uint32_t> words) {
+  if (destination.bytes < words.size_bytes())
+    return internal_error("an update of ", words.size_bytes(), " bytes in ", destination.bytes);
+  RT_TRY(record_joints());
+  RT_ASSIGN(const VkBuffer to, buffer_of(destination));
+  const HazardTracker::Access accesses[] = {
+      {handle_of(to), destination.offset, destination.offset + words.size_bytes(), true}};
+  order(accesses);
+  api_.vkCmdUpdateBuffer(commands_, to, destination.offset, words.size_bytes(), words.data());
+  return {};
+}
+
+Status VulkanCommands::add_joining(std::unique_ptr<Joint> joint, std::span<const BoundRange> operands) {
+  std::vector<HazardTracker::Access> accesses;
+  for (const BoundRange& operand : operands) {
+    RT_ASSIGN(const VkBuffer buffer, buffer_of(operand.range));
+    accesses.push_back({handle_of(buffer), operand.range.offset,
+                        operand.range.offset + bound_bytes(operand.range.bytes), operand.write});
+  }
+  if (joint_hazards_.add(accesses) || joint_hazards_.size() > kMostJointAccesses) {
+    RT_TRY(record_joints());
+    joint_hazards_.add(accesses);
+  }
+  joint_seconds_ += span_seconds_;
+  for (const std::unique_ptr<Joint>& earlier : joints_)
+    if (earlier->join(*joint)) return {};
+  joints_.push_back(std::move(joint));
+  return {};
+}
+
+Status VulkanCommands::record_joints() {
+  // Recording one dispatches, which comes here again.
+  const std::vector<std::unique_ptr<Joint>> joints = std::exchange(joints_, {});
+  if (joints.empty()) return {};
+  joint_hazards_.clear();
+  const double seconds = std::exchange(span_seconds_, std::exchange(joint_seconds_, 0));
+  for (const std::unique_ptr<Joint>& joint : joints) RT_TRY(joint->record(*this));
+  span_seconds_ = seconds;
   return {};
 }
 
@@ -299,6 +346,7 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(const Pipeline& pipeline,
 
 Status VulkanCommands::dispatch(const Dispatch& work) {
   if (work.groups == 0) return {};
+  RT_TRY(record_joints());
   const uint64_t limit = std::min<uint64_t>(device_.facts().max_groups, 65535);
   const uint64_t x = std::min(work.groups, limit);
   const uint64_t y = (work.groups + x - 1) / x;
@@ -358,6 +406,11 @@ Status VulkanCommands::record_groups(const Dispatch& work, uint32_t x, uint32_t 
 }
 
 Status VulkanCommands::finish() noexcept {
+  try {
+    RT_TRY(record_joints());
+  } catch (...) {
+    return caught_exception("recording kernels");
+  }
   label(nullptr);
   if (profile_)
     api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,

@@ -4,6 +4,8 @@
 // Knows: slots, hazards, descriptor sets, timestamps, estimates. Must not know: what a dispatch computes.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -43,9 +45,22 @@ class HazardTracker {
   /// these count.
   bool add(std::span<const Access> accesses);
   void clear() { pending_.clear(); }
+  size_t size() const { return pending_.size(); }
 
  private:
   std::vector<Access> pending_;
+};
+
+class VulkanCommands;
+
+/// Work that is recorded once nothing more can join it.
+class Joint {
+ public:
+  virtual ~Joint() = default;
+  /// Takes over the work of a later joint that is independent of this one; false: it cannot, and `later` is
+  /// unchanged.
+  virtual bool join(Joint& later) = 0;
+  virtual Status record(VulkanCommands& commands) = 0;
 };
 
 class VulkanCommands final : public CommandList {
@@ -64,6 +79,11 @@ class VulkanCommands final : public CommandList {
   Status dispatch(const Dispatch& work);
   /// Sets bytes (a multiple of four) to a repeated 32-bit word.
   Status fill(const BufferRef& destination, uint32_t word);
+  /// Sets bytes to these words, at most 64 KiB.
+  Status update(const BufferRef& destination, std::span<const uint32_t> words);
+  /// Records the joint before other work, joined with others of its kind that have come since then. Operands:
+  /// what it accesses, without scratch.
+  Status add_joining(std::unique_ptr<Joint> joint, std::span<const BoundRange> operands);
   VulkanDevice& device() noexcept { return device_; }
 
  private:
@@ -89,6 +109,7 @@ class VulkanCommands final : public CommandList {
   /// placeholder.
   Result<VkDescriptorSet> descriptor_set(const Pipeline& pipeline, std::span<const BoundRange> operands);
   void order(std::span<const HazardTracker::Access> accesses);
+  Status record_joints();
   /// Ends the label of the span before, and begins one with this name; null begins none.
   void label(const char* name) noexcept;
   void barrier();
@@ -112,6 +133,9 @@ class VulkanCommands final : public CommandList {
   uint32_t sets_left_ = 0;
   std::vector<VkBufferView> views_;
   HazardTracker hazards_;
+  std::vector<std::unique_ptr<Joint>> joints_;  ///< not recorded yet, independent of each other
+  HazardTracker joint_hazards_;
+  double joint_seconds_ = 0;  ///< estimated, of all joints
   VkQueryPool queries_ = VK_NULL_HANDLE;
   uint32_t query_capacity_ = 0;
   std::vector<uint32_t> marks_;  ///< the span of each timestamp written

@@ -42,6 +42,13 @@ void Program::copy(const Ref& destination, const Ref& source) {
   step.read(1, source);
 }
 
+void Program::update(const Ref& destination, std::vector<uint32_t> words) {
+  Step& step = steps_.emplace_back();
+  step.kind_ = Step::Kind::Update;
+  step.push_ = std::move(words);
+  step.write(0, destination);
+}
+
 Ref Program::scratch(uint64_t bytes) {
   const Ref ref{Ref::Kind::Scratch, 0, requirements_.scratch, bytes};
   requirements_.scratch += align(bytes, kReservedAlignment);
@@ -122,6 +129,8 @@ Status Program::record(CommandList& commands, const Bindings& bindings) noexcept
   try {
     RT_TRY(check_interfaces());
     auto& vulkan = static_cast<VulkanCommands&>(commands);
+    if (alternative_)
+      if (const std::optional<Status> status = alternative_(vulkan, bindings)) return *status;
     double dispatches = 0, lanes = 0;
     for (const Step& step : steps_) {
       if (step.kind_ != Step::Kind::Dispatch) continue;
@@ -141,6 +150,7 @@ Status Program::record(CommandList& commands, const Bindings& bindings) noexcept
       }
       switch (step.kind_) {
         case Step::Kind::Fill: RT_TRY(vulkan.fill(ranges[0].range, step.word_)); break;
+        case Step::Kind::Update: RT_TRY(vulkan.update(ranges[0].range, step.push_)); break;
         case Step::Kind::Copy: {
           const BufferRef& to = ranges[0].range;
           const BufferRef& from = ranges[1].range;

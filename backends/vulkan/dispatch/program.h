@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -31,7 +32,7 @@ inline Ref out(size_t index) {
 
 class Step {
  public:
-  enum class Kind : uint8_t { Dispatch, Fill, Copy };
+  enum class Kind : uint8_t { Dispatch, Fill, Copy, Update };
 
   /// The next specialization constant (constant_id 0 is the workgroup's size).
   Step& spec(uint64_t value) {
@@ -76,8 +77,8 @@ class Step {
   uint64_t groups_ = 0;
   uint32_t word_ = 0;
   std::vector<uint32_t> constants_;
-  std::vector<uint32_t> push_;
-  std::string push_types_;  ///< as in ShaderCode
+  std::vector<uint32_t> push_;  ///< Update: the words
+  std::string push_types_;      ///< as in ShaderCode
   std::vector<Use> uses_;
 };
 
@@ -93,6 +94,8 @@ class Program final : public Kernel {
   }
   void fill(const Ref& destination, uint32_t word);
   void copy(const Ref& destination, const Ref& source);
+  /// Sets the first bytes to these words, at most 64 KiB.
+  void update(const Ref& destination, std::vector<uint32_t> words);
 
   /// Allocates scratch, alive during the whole program.
   Ref scratch(uint64_t bytes);
@@ -110,6 +113,10 @@ class Program final : public Kernel {
   void replaces(size_t input) { requirements_.replaced_inputs |= 1u << input; }
   /// Kernels with the same key and constants have the same packed bytes.
   void packed_key(uint64_t key) { requirements_.packed_key = key; }
+
+  /// Called by record(): has recorded the node in another way, or nothing, and the program is recorded.
+  using Alternative = std::function<std::optional<Status>(VulkanCommands&, const Bindings&)>;
+  void or_else(Alternative alternative) { alternative_ = std::move(alternative); }
 
   /// Shaders match push constants and specialization constants by position, operands by binding: an error
   /// when a dispatch has others than its shader was compiled for, in number or in type.
@@ -139,6 +146,7 @@ class Program final : public Kernel {
   std::vector<InPlace> more_in_place_;
   std::vector<Step> steps_;
   std::vector<Packer> packers_;
+  Alternative alternative_;
 };
 
 }  // namespace librt::vulkan

@@ -1,8 +1,10 @@
 // Optimizer steps: one invocation computes the scalars shared by all elements, then one fused pass over a
-// parameter; block-quantized 8-bit states.
+// parameter, or over those of adjacent nodes of one form; block-quantized 8-bit states.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "backends/vulkan/dispatch/split.h"
@@ -12,6 +14,12 @@ namespace librt::vulkan {
 namespace {
 
 constexpr int64_t kVec4Bytes[] = {16};  ///< bytes per invocation
+constexpr uint64_t kScratchOfScalars =
+    256;  ///< optimizer_scalars.comp; no device requires a larger alignment
+
+/// Of a dispatch.
+constexpr size_t kMostWeights = 128;
+constexpr uint64_t kTableBytes = kMostWeights * 8 * sizeof(uint32_t);  ///< as in optimizer_steps.comp
 
 /// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) {
@@ -55,19 +63,15 @@ void set_attributes(Step& step, const StepForm& form) {
   step.push(form.epsilon).push(form.weight_decay).push(form.momentum);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
-  const StepForm form = step_form(node);
-  auto program = std::make_unique<Program>("optimizer_step");
-  const Ref scalars = program->scratch(64);
-  add_scalars(*program, form, scalars);
-  program->in_place(0);
-  for (const StepForm::State& state : form.states)
-    if (state.present) program->also_in_place(state.input, state.output);
-  const VulkanDevice& vulkan = cast(device);
+/// A weight by dispatches of its own, with scratch for StepJoint.
+void add_step(Program& program, const VulkanDevice& vulkan, const NodeView& node, const StepForm& form) {
+  const Ref scalars = program.scratch(kScratchOfScalars);
+  program.scratch(kTableBytes);
+  add_scalars(program, form, scalars);
   const Shader shader = form.has(2) ? Shader::optimizer_step_3 : Shader::optimizer_step_2;
   for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kVec4Bytes)) {
     const auto of = [&](const Ref& whole) { return rows_of(whole, part, kVec4Bytes[0]); };
-    Step& step = program->dispatch_each(shader, part.count, vulkan.plan().elementwise_lanes);
+    Step& step = program.dispatch_each(shader, part.count, vulkan.plan().elementwise_lanes);
     step.push(part.count);
     set_attributes(step, form);
     step.read(0, of(in(0))).read(1, of(in(1))).read(5, scalars).write(6, of(out(0)));
@@ -76,6 +80,134 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
       step.write(7 + i, of(out(form.states[i].output)));
     }
   }
+}
+
+/// Parameter, gradient and states of a weight; an absent state is not present().
+using WeightRefs = std::array<BufferRef, 2 + kMostStepStates>;
+
+bool same_place(const BufferRef& a, const BufferRef& b) {
+  return a.slot == b.slot && a.offset == b.offset;
+}
+BufferRef union_of(const BufferRef& a, const BufferRef& b) {
+  const uint64_t begin = std::min(a.offset, b.offset);
+  return {a.slot, begin, std::max(a.offset + a.bytes, b.offset + b.bytes) - begin};
+}
+
+/// Weights of one form that are updated in place by one dispatch.
+class StepJoint final : public Joint {
+ public:
+  StepJoint(const StepForm& form, const Bindings& bindings, const WeightRefs& weight, uint64_t most_bytes)
+      : form_(form), most_bytes_(most_bytes), scratch_(bindings.scratch), weights_{weight}, ranges_(weight) {
+    const int8_t operands[] = {form.learning_rate, form.step, form.gradient_scale, form.skip};
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      if (operands[i] >= 0) scalars_[i] = bindings.inputs[static_cast<size_t>(operands[i])];
+  }
+
+  bool join(Joint& later) override {
+    const auto* other = dynamic_cast<const StepJoint*>(&later);
+    if (other == nullptr || weights_.size() == kMostWeights || !same_form(*other)) return false;
+    WeightRefs ranges = ranges_;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (!ranges[i].present()) continue;
+      if (ranges[i].slot != other->ranges_[i].slot) return false;
+      ranges[i] = union_of(ranges[i], other->ranges_[i]);
+      if (ranges[i].bytes > most_bytes_) return false;
+    }
+    ranges_ = ranges;
+    weights_.push_back(other->weights_[0]);
+    return true;
+  }
+
+  Status record(VulkanCommands& commands) override {
+    const VulkanDevice& device = commands.device();
+    constexpr uint32_t kEach = 4;
+    const uint32_t lanes = device.plan().elementwise_lanes;
+    std::vector<uint32_t> table;
+    uint32_t groups = 0;
+    for (const WeightRefs& weight : weights_) {
+      const auto count =
+          static_cast<uint32_t>(ceil_div(static_cast<int64_t>(weight[0].bytes), kVec4Bytes[0]));
+      table.insert(table.end(), {groups, count});
+      for (size_t i = 0; i < weight.size(); ++i)
+        table.push_back(static_cast<uint32_t>((weight[i].offset - ranges_[i].offset) / 16));
+      table.push_back(0);
+      groups += (count + lanes * kEach - 1) / (lanes * kEach);
+    }
+    Program program("optimizer_steps");
+    StepForm form = form_;  // with the scalars as inputs 0 to 3, and the weights after them
+    int8_t* const operands[] = {&form.learning_rate, &form.step, &form.gradient_scale, &form.skip};
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      *operands[i] = scalars_[i].present() ? static_cast<int8_t>(i) : -1;
+    const Ref scalars = program.scratch(kScratchOfScalars), rows = program.scratch(kTableBytes);
+    add_scalars(program, form, scalars);
+    program.update(rows, table);
+    Step& step = program.dispatch(Shader::optimizer_steps, groups, lanes);
+    step.push(static_cast<uint32_t>(weights_.size()));
+    set_attributes(step, form);
+    step.spec(kEach);
+    for (uint32_t i = 0; i < ranges_.size(); ++i) {
+      if (!ranges_[i].present()) continue;
+      if (i == 1)
+        step.read(i, in(scalars_.size() + i));
+      else
+        step.write(i, in(scalars_.size() + i));
+    }
+    step.read(5, scalars).read(6, rows);
+    std::vector<BufferRef> inputs(scalars_.begin(), scalars_.end());
+    inputs.insert(inputs.end(), ranges_.begin(), ranges_.end());
+    return program.record(commands, {inputs, {}, scratch_, {}});
+  }
+
+ private:
+  bool same_form(const StepJoint& other) const {
+    const auto attributes = [](const StepForm& form) {
+      return std::tuple(form.rule, form.variant, form.beta1, form.beta2, form.epsilon, form.weight_decay,
+                        form.momentum, form.share, form.has(0), form.has(1), form.has(2));
+    };
+    return attributes(form_) == attributes(other.form_) &&
+           std::equal(scalars_.begin(), scalars_.end(), other.scalars_.begin(), same_place);
+  }
+
+  StepForm form_;
+  uint64_t most_bytes_;  ///< of a range that can be bound
+  BufferRef scratch_;    ///< of the first weight's node: all operands are alive then
+  std::array<BufferRef, 4> scalars_;
+  std::vector<WeightRefs> weights_;
+  WeightRefs ranges_;  ///< of all weights
+};
+
+/// Nothing where the results have memory of their own, or an operand is larger than can be bound.
+std::optional<Status> record_joint(VulkanCommands& commands, const Bindings& bindings, const StepForm& form) {
+  WeightRefs weight;
+  weight[0] = bindings.inputs[0];
+  weight[1] = bindings.inputs[1];
+  bool in_place = same_place(weight[0], bindings.outputs[0]);
+  for (size_t i = 0; i < kMostStepStates; ++i) {
+    const StepForm::State& state = form.states[i];
+    if (!state.present) continue;
+    weight[2 + i] = bindings.inputs[state.input];
+    in_place = in_place && same_place(weight[2 + i], bindings.outputs[state.output]);
+  }
+  const uint64_t most = commands.device().plan().max_binding_bytes - 16;  // rounded up to a vec4
+  if (!in_place || weight[0].bytes > most) return {};
+  std::vector<BoundRange> operands;
+  for (size_t i = 0; i < weight.size(); ++i)
+    if (weight[i].present()) operands.push_back({.write = i != 1, .range = weight[i]});
+  for (const int8_t i : {form.learning_rate, form.step, form.gradient_scale, form.skip})
+    if (i >= 0) operands.push_back({.range = bindings.inputs[static_cast<size_t>(i)]});
+  return commands.add_joining(std::make_unique<StepJoint>(form, bindings, weight, most), operands);
+}
+
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
+  const StepForm form = step_form(node);
+  auto program = std::make_unique<Program>("optimizer_step");
+  add_step(*program, cast(device), node, form);
+  program->in_place(0);
+  for (const StepForm::State& state : form.states)
+    if (state.present) program->also_in_place(state.input, state.output);
+  program->or_else([form](VulkanCommands& commands, const Bindings& bindings) {
+    return record_joint(commands, bindings, form);
+  });
   return finish(std::move(program));
 }
 
