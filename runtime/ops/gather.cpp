@@ -57,13 +57,9 @@ Status eval_gather(const NodeView& node, std::span<const ConstTensorView> inputs
 }
 
 Status infer_scatter_add(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
+  RT_ASSIGN(const Shape shape, shape_value(node, 0, "shape"));
   RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
   RT_TRY(expect_dtype(node, 2, "updates", kNumericTypes));
-  if (extents.size() > kMaxRank)
-    return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
-  const Shape shape(extents);
-  if (!shape.checked_elements()) return invalid_argument("expected extents of 0 or more, found ", shape);
   RT_ASSIGN(const int axis, resolve_axis(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
   RT_TRY(expect_indexable(node, shape, axis));
   RT_ASSIGN(const Shape updates, gathered_shape(shape, axis, node.shape(1)));

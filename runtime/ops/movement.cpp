@@ -191,11 +191,7 @@ Status eval_pad(const NodeView& node, std::span<const ConstTensorView> inputs,
 // ---------------------------------------------------------------------------------------------
 
 Status infer_expand(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_ASSIGN(const auto extents, shape_operand(node, 1, "shape"));
-  if (extents.size() > kMaxRank)
-    return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
-  const Shape shape(extents);
-  if (!shape.checked_elements()) return invalid_argument("expected extents of 0 or more, found ", shape);
+  RT_ASSIGN(const Shape shape, shape_value(node, 1, "shape"));
   const auto result = broadcast(node.shape(0), shape);
   if (!result)
     return invalid_argument("expected shapes that broadcast, found ", node.shape(0), " and ", shape);

@@ -58,6 +58,16 @@ Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, L
   return node.ints(i);
 }
 
+Result<Shape> shape_value(const NodeView& node, size_t i, Label what) {
+  RT_ASSIGN(const auto extents, shape_operand(node, i, what));
+  if (extents.size() > kMaxRank)
+    return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
+  const Shape shape(extents);
+  if (!shape.checked_elements())
+    return invalid_argument("expected extents of 0 or more and less than 2^59 elements, found ", shape);
+  return shape;
+}
+
 Result<int> resolve_axis(int64_t axis, int rank) {
   if (const auto resolved = normalized_axis(axis, rank)) return *resolved;
   return invalid_argument("expected an axis from ", -rank, " to ", rank - 1, " for rank ", rank, ", found ",

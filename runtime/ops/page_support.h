@@ -46,6 +46,8 @@ Status expect_like_first(const NodeView& node, Label what, Label first);
 Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most = kMaxRank);
 /// The entries of an i64 vector that is a shape operand: checks type, rank 1 and that the value is known.
 Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what);
+/// A shape operand whose entries are the extents of a tensor.
+Result<Shape> shape_value(const NodeView& node, size_t i, Label what);
 
 /// An axis in [0, rank), or an error that gives the range.
 Result<int> resolve_axis(int64_t axis, int rank);

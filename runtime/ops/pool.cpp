@@ -232,18 +232,9 @@ Status eval_average_pool(const NodeView& node, std::span<const ConstTensorView> 
   return {};
 }
 
-Result<Shape> shape_from(std::span<const int64_t> extents) {
-  if (extents.size() > kMaxRank)
-    return invalid_argument("expected at most ", kMaxRank, " axes, found ", extents.size());
-  const Shape shape(extents);
-  if (!shape.checked_elements()) return invalid_argument("expected extents of 0 or more, found ", shape);
-  return shape;
-}
-
 Status infer_average_pool_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 1, "grad_output", kFloats));
-  RT_ASSIGN(const auto extents, shape_operand(node, 0, "input_shape"));
-  RT_ASSIGN(const Shape shape, shape_from(extents));
+  RT_ASSIGN(const Shape shape, shape_value(node, 0, "input_shape"));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(shape, node.as<op::AveragePoolGradAttributes>()));
   if (node.shape(1) != geometry.output_shape())
     return invalid_argument("expected grad_output ", geometry.output_shape(), ", found ", node.shape(1));

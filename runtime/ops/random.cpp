@@ -15,14 +15,12 @@ Status infer_random(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto dtype = static_cast<DType>(node.as<Attributes>().to);
   if (!valid(dtype) || !is_float(dtype))
     return invalid_argument("expected one of ", kFloats, ", found dtype ", static_cast<int>(dtype));
-  RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
-  if (extents.size() > kMaxRank)
-    return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
+  RT_ASSIGN(const Shape shape, shape_value(node, 0, "shape"));
   if (node.has(1)) {
     RT_TRY(expect_dtype(node, 1, "counter", DTypeSet{DType::I64}));
     RT_TRY(expect_shape(node, 1, "counter", {}));
   }
-  return add_output(outputs, dtype, Shape(extents));
+  return add_output(outputs, dtype, shape);
 }
 
 /// The stream of one node in one run.

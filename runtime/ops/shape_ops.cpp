@@ -48,10 +48,8 @@ Cost cost_shape(const NodeView&) {
 Status infer_constant_of_shape(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto dtype = static_cast<DType>(node.as<op::ConstantOfShapeAttributes>().dtype);
   if (!valid(dtype)) return invalid_argument("expected a known dtype, found value ", static_cast<int>(dtype));
-  RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
-  if (extents.size() > kMaxRank)
-    return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
-  return add_output(outputs, dtype, Shape(extents));
+  RT_ASSIGN(const Shape shape, shape_value(node, 0, "shape"));
+  return add_output(outputs, dtype, shape);
 }
 
 Status eval_constant_of_shape(const NodeView& node, std::span<const ConstTensorView>,

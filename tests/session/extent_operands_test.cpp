@@ -96,7 +96,7 @@ const std::vector<Case>& cases() {
       {.op = "Expand",
        .inputs = {"x", "operand"},
        .good = {3, 1},
-       .bad = {{{-1, 4}, "expected extents of 0 or more, found [-1,4]"},
+       .bad = {{{-1, 4}, "expected extents of 0 or more and less than 2^59 elements, found [-1,4]"},
                {{2, 4}, "expected shapes that broadcast, found [3,4] and [2,4]"}}},
       {.op = "Reshape",
        .inputs = {"x", "operand"},

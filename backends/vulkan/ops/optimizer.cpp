@@ -19,6 +19,9 @@ constexpr uint64_t kScratchOfScalars =
 
 /// Of a dispatch.
 constexpr size_t kMostWeights = 128;
+/// A weight of more bytes is a dispatch of its own: it occupies the device, and addresses from a table cost
+/// more than they save (a BERT layer on lavapipe: a step takes 1.09 times as long).
+constexpr uint64_t kMostTableBytes = uint64_t{1} << 18;
 constexpr uint64_t kTableBytes = kMostWeights * 8 * sizeof(uint32_t);  ///< as in optimizer_steps.comp
 
 /// Parameters, gradients and states in f32.
@@ -63,22 +66,26 @@ void set_attributes(Step& step, const StepForm& form) {
   step.push(form.epsilon).push(form.weight_decay).push(form.momentum);
 }
 
-/// A weight by dispatches of its own, with scratch for StepJoint.
-void add_step(Program& program, const VulkanDevice& vulkan, const NodeView& node, const StepForm& form) {
+/// Parameter, gradient and states, and what they become (no gradient); an absent state is the parameter.
+struct StepRefs {
+  std::array<Ref, 2 + kMostStepStates> now, next;
+};
+
+/// A weight of so many vec4 by dispatches of its own, with scratch for StepJoint.
+void add_step(Program& program, const VulkanDevice& vulkan, int64_t count, const StepForm& form,
+              const StepRefs& refs) {
   const Ref scalars = program.scratch(kScratchOfScalars);
   program.scratch(kTableBytes);
   add_scalars(program, form, scalars);
   const Shader shader = form.has(2) ? Shader::optimizer_step_3 : Shader::optimizer_step_2;
-  for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kVec4Bytes)) {
+  for (const Rows& part : ranges_of_rows(vulkan, count, kVec4Bytes)) {
     const auto of = [&](const Ref& whole) { return rows_of(whole, part, kVec4Bytes[0]); };
     Step& step = program.dispatch_each(shader, part.count, vulkan.plan().elementwise_lanes);
     step.push(part.count);
     set_attributes(step, form);
-    step.read(0, of(in(0))).read(1, of(in(1))).read(5, scalars).write(6, of(out(0)));
-    for (uint32_t i = 0; i < (form.has(2) ? 3u : 2u); ++i) {
-      step.read(2 + i, of(in(form.has(i) ? form.states[i].input : 0)));
-      step.write(7 + i, of(out(form.states[i].output)));
-    }
+    step.read(0, of(refs.now[0])).read(1, of(refs.now[1])).read(5, scalars).write(6, of(refs.next[0]));
+    for (uint32_t i = 0; i < (form.has(2) ? 3u : 2u); ++i)
+      step.read(2 + i, of(refs.now[2 + i])).write(7 + i, of(refs.next[2 + i]));
   }
 }
 
@@ -105,7 +112,9 @@ class StepJoint final : public Joint {
 
   bool join(Joint& later) override {
     const auto* other = dynamic_cast<const StepJoint*>(&later);
-    if (other == nullptr || weights_.size() == kMostWeights || !same_form(*other)) return false;
+    if (other == nullptr || weights_.size() == kMostWeights || is_large() || other->is_large() ||
+        !same_form(*other))
+      return false;
     WeightRefs ranges = ranges_;
     for (size_t i = 0; i < ranges.size(); ++i) {
       if (!ranges[i].present()) continue;
@@ -120,6 +129,21 @@ class StepJoint final : public Joint {
 
   Status record(VulkanCommands& commands) override {
     const VulkanDevice& device = commands.device();
+    std::vector<BufferRef> inputs(scalars_.begin(), scalars_.end());
+    inputs.insert(inputs.end(), ranges_.begin(), ranges_.end());
+    const Bindings bindings{inputs, {}, scratch_, {}};
+    StepForm form = form_;  // with the scalars as inputs 0 to 3, and the weights after them
+    int8_t* const operands[] = {&form.learning_rate, &form.step, &form.gradient_scale, &form.skip};
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      *operands[i] = scalars_[i].present() ? static_cast<int8_t>(i) : -1;
+    if (weights_.size() == 1) {
+      Program program("optimizer_step");
+      StepRefs refs;
+      for (size_t i = 0; i < ranges_.size(); ++i)
+        refs.now[i] = refs.next[i] = in(scalars_.size() + (ranges_[i].present() ? i : 0));
+      add_step(program, device, ceil_div(static_cast<int64_t>(ranges_[0].bytes), kVec4Bytes[0]), form, refs);
+      return program.record(commands, bindings);
+    }
     constexpr uint32_t kEach = 4;
     const uint32_t lanes = device.plan().elementwise_lanes;
     std::vector<uint32_t> table;
@@ -134,10 +158,6 @@ class StepJoint final : public Joint {
       groups += (count + lanes * kEach - 1) / (lanes * kEach);
     }
     Program program("optimizer_steps");
-    StepForm form = form_;  // with the scalars as inputs 0 to 3, and the weights after them
-    int8_t* const operands[] = {&form.learning_rate, &form.step, &form.gradient_scale, &form.skip};
-    for (size_t i = 0; i < scalars_.size(); ++i)
-      *operands[i] = scalars_[i].present() ? static_cast<int8_t>(i) : -1;
     const Ref scalars = program.scratch(kScratchOfScalars), rows = program.scratch(kTableBytes);
     add_scalars(program, form, scalars);
     program.update(rows, table);
@@ -153,12 +173,11 @@ class StepJoint final : public Joint {
         step.write(i, in(scalars_.size() + i));
     }
     step.read(5, scalars).read(6, rows);
-    std::vector<BufferRef> inputs(scalars_.begin(), scalars_.end());
-    inputs.insert(inputs.end(), ranges_.begin(), ranges_.end());
-    return program.record(commands, {inputs, {}, scratch_, {}});
+    return program.record(commands, bindings);
   }
 
  private:
+  bool is_large() const { return weights_[0][0].bytes > kMostTableBytes; }
   bool same_form(const StepJoint& other) const {
     const auto attributes = [](const StepForm& form) {
       return std::tuple(form.rule, form.variant, form.beta1, form.beta2, form.epsilon, form.weight_decay,
@@ -201,7 +220,15 @@ std::optional<Status> record_joint(VulkanCommands& commands, const Bindings& bin
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("optimizer_step");
-  add_step(*program, cast(device), node, form);
+  StepRefs refs;
+  refs.now.fill(in(0));
+  refs.now[1] = in(1);
+  refs.next.fill(out(0));
+  for (size_t i = 0; i < kMostStepStates; ++i) {
+    if (form.has(i)) refs.now[2 + i] = in(form.states[i].input);
+    refs.next[2 + i] = out(form.states[i].output);
+  }
+  add_step(*program, cast(device), ceil_div(node.input(0).elements(), 4), form, refs);
   program->in_place(0);
   for (const StepForm::State& state : form.states)
     if (state.present) program->also_in_place(state.input, state.output);

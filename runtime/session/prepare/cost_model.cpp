@@ -250,14 +250,16 @@ double node_seconds(const NodeWork& node, const Workload& work, const DeviceProf
 
 std::vector<float> step_seconds(const Program& program, uint32_t first, uint32_t last,
                                 const DeviceProfile& profile) {
+  std::vector<float> seconds(last - first);
   Workload work;
-  for (uint32_t s = first; s < last; ++s) {
-    work.nodes.push_back(work_of(program.steps[s], program, std::nullopt));
-    work.weight_bytes += work.nodes.back().weight_bytes;
-  }
-  std::vector<float> seconds;
-  for (const NodeWork& node : work.nodes)
-    seconds.push_back(static_cast<float>(node_seconds(node, work, profile)));
+  for (const bool weighs : {true, false})  // a node's seconds depend on the weights of all nodes
+    for (uint32_t s = first; s < last; ++s) {
+      const NodeWork node = work_of(program.steps[s], program, std::nullopt);
+      if (weighs)
+        work.weight_bytes += node.weight_bytes;
+      else
+        seconds[s - first] = static_cast<float>(node_seconds(node, work, profile));
+    }
   return seconds;
 }
 
