@@ -176,6 +176,7 @@ namespace {
 
 /// Whether all entries of an integer vector are proven to be at least 0.
 bool is_nonnegative(compiler::Builder& emit, ValueId entries) {
+  if (!emit.status().ok()) return false;  // there may be no such value
   const compiler::Known& known = emit.known(entries);
   return known.has_elements &&
          std::all_of(known.elements.begin(), known.elements.end(), [&](compiler::Extent entry) {
