@@ -176,6 +176,10 @@ class Trainer:
             raise errors.InvalidArgument("fit: expected epochs and steps above 0")
         if validation is None and (best or monitor or patience):
             raise errors.InvalidArgument("fit: best, monitor and patience need validation")
+        model = self.model.path
+        for path in (checkpoint, best):
+            if path is not None and model and os.path.exists(path) and os.path.samefile(path, model):
+                raise errors.InvalidArgument(f"{os.fspath(path)}: is the file of the model, which it would replace")
         if not resume and not overwrite:
             for path in (checkpoint, best):
                 if path is not None and os.path.exists(path):

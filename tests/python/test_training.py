@@ -93,6 +93,18 @@ class Resume(unittest.TestCase):
         with self.assertRaisesRegex(librt.InvalidArgument, "exists; resume=True, or overwrite=True"):
             trainer().fit(self.batches(), checkpoint=path)
 
+    def test_the_model_is_not_replaced(self):
+        path, link = scratch("own.rt"), scratch("own-link.rt")
+        mlp().save(path)
+        os.symlink("own.rt", link)
+        for option in ("checkpoint", "best"):
+            for file in (path, link):
+                with self.assertRaisesRegex(librt.InvalidArgument, "is the file of the model"):
+                    librt.Trainer(path, backend="cpu").fit(
+                        self.batches(), validation=self.batches(), overwrite=True, **{option: file}
+                    )
+        self.assertEqual(librt.load(path).entries, mlp().entries)
+
     def test_after_ctrl_c(self):
         path, whole = scratch("interrupted.ckpt"), trainer()
         rows = whole.fit(self.batches(), epochs=2)
