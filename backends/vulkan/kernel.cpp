@@ -33,6 +33,14 @@ Status storable(const Device& device, DType dtype) noexcept {
   return {};
 }
 
+bool may_loop_too_long(const VulkanDevice& device, const NodeView& node) {
+  const int64_t most = device.plan().most_iterations;
+  if (most == 0) return false;
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.has(i) && node.input(i).elements() > most) return true;
+  return false;
+}
+
 Status runs_on(const Device& device, const Result<KernelPtr>& kernel) {
   if (!kernel.ok()) return kernel.status();
   return static_cast<const Program&>(**kernel).runs_on(cast(device));

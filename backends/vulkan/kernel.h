@@ -25,6 +25,9 @@ Status broadcast_supports(const Device& device, const NodeView& node);
 /// Ok when input `i` is known on the host.
 Status known_on_host(const NodeView& node, size_t i, const char* what);
 
+/// Whether a loop over some of the node's elements may have more iterations than the device runs.
+bool may_loop_too_long(const VulkanDevice& device, const NodeView& node);
+
 /// Ok if the device runs every shader of the kernel, which is a Program, else what it lacks.
 Status runs_on(const Device& device, const Result<KernelPtr>& kernel);
 
@@ -43,13 +46,13 @@ Result<KernelPtr> create_guarded(Device& device, const NodeView& node,
     return caught_exception("creating a kernel");
   }
 }
-/// Which shaders a kernel dispatches is known once it is built, which costs little: a device that lacks
-/// something is asked about each of them.
+/// Which shaders a kernel dispatches, and how long they loop, is known once it is built, which costs little:
+/// a device that lacks something is asked about each of them.
 template <auto kCreate, auto kSupports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
   try {
     RT_TRY(kSupports(device, node));
-    if (cast(device).runs_basic_shaders()) return {};
+    if (cast(device).runs_basic_shaders() && !may_loop_too_long(cast(device), node)) return {};
     return runs_on(device, kCreate(const_cast<Device&>(device), node, {}));
   } catch (...) {
     return caught_exception("looking for a kernel");

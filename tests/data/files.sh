@@ -191,7 +191,6 @@ for file in own.rt ./own.rt own-link.rt own-folder/link.rt own-folder/../own.rt;
   refuses 2 "--output $file: is the file of the model" rtconvert own.rt -o "$file"
 done
 cmp own.rt mlp.rt || fail "the model was replaced"
-refuses 2 "--save ./own.npy: is the file of --input" rtrun own.rt --input input=own.npy --save logits=./own.npy
 refuses 2 "--save own.npy: is the file of --expect" rtrun own.rt --random-input --expect logits=own.npy --save logits=own.npy
 refuses 2 "--save ./new.npy: is the file of --save" rtrun own.rt --random-input --save logits=new.npy --save logits=./new.npy
 refuses 2 "--save names: is the file of --label-names" rtrun lenet.rt --random-input --label-names names --save logits=names

@@ -159,14 +159,14 @@ std::optional<std::pair<std::string, int64_t>> parse_dim(const std::string& text
   return std::pair(assignment->first, extent);
 }
 
-/// What is wrong with the files of --save; empty: nothing.
+/// What is wrong with the files of --save; empty: nothing. They may be those of inputs, which are read before:
+/// the state of a model goes round.
 std::string conflict_of(const Options& options) {
   std::vector<librt::tools::NamedFile> read = {{"--checkpoint", options.checkpoint},
                                                {"--adapter", options.adapter},
                                                {"--label-names", options.label_names},
                                                {"--tokenizer", options.generate.tokenizer}};
   librt::tools::add_model(read, options.model);
-  librt::tools::add_assigned(read, "--input", options.inputs.files);
   librt::tools::add_assigned(read, "--expect", options.expect);
   if (!options.inputs.test_data.empty())
     librt::tools::add_file_or_folder(read, "--test-data", options.inputs.test_data, ".pb");

@@ -223,6 +223,7 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
     plan.wait_seconds = kWaitSeconds;
   }
   if (facts.type == DeviceType::SoftwareGpu) {
+    plan.most_iterations = 65000;
     plan.texel_loads = true;
     plan.use_matrices = false;
     plan.row_lanes = facts.subgroup_size >= 4 && facts.subgroup_size <= 64 ? facts.subgroup_size : 8;

@@ -107,6 +107,9 @@ struct DevicePlan {
   uint64_t max_binding_bytes = 0;
   double submission_seconds = 0;  ///< what one submission may take (pace.h); 0: any, on software devices
   uint32_t wait_seconds = 0;      ///< for a submission, after which the device counts as lost; 0: for ever
+  /// Iterations of all loops of an invocation together, after which the driver leaves them, so that results
+  /// are wrong: llvmpipe counts down from 65535. 0: any number.
+  int64_t most_iterations = 0;
   /// Read matrices through texel buffers: on software devices a vector gather replaces a loop over the lanes.
   bool texel_loads = false;
   /// Compute tiles in workgroups of one subgroup, whose lanes share their loads by shuffles.

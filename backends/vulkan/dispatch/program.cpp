@@ -120,8 +120,14 @@ Status Program::check_interfaces() const {
 }
 
 Status Program::runs_on(const VulkanDevice& device) const {
-  for (const Step& step : steps_)
-    if (step.kind_ == Step::Kind::Dispatch) RT_TRY(runs(device.facts(), shader_code(step.shader_)));
+  const int64_t most = device.plan().most_iterations;
+  for (const Step& step : steps_) {
+    if (step.kind_ != Step::Kind::Dispatch) continue;
+    RT_TRY(runs(device.facts(), shader_code(step.shader_)));
+    if (most > 0 && step.iterations_ > most)
+      return unsupported("shader ", shader_code(step.shader_).name, " needs ", step.iterations_,
+                         " iterations of its loops; the software device leaves them after ", most);
+  }
   return {};
 }
 

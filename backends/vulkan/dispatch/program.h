@@ -51,6 +51,11 @@ class Step {
   }
   /// Six words: the values, then `filler`.
   Step& push_axes(std::span<const int64_t> values, int64_t filler);
+  /// Iterations of the loops of an invocation, all together, where they grow with the extents of tensors.
+  Step& loops(int64_t iterations) {
+    iterations_ = iterations;
+    return *this;
+  }
   Step& read(uint32_t binding, const Ref& ref) { return add({ref, binding, false, false}); }
   Step& write(uint32_t binding, const Ref& ref) { return add({ref, binding, false, true}); }
   /// Read through a texel buffer if `texel`, else as a storage buffer; see load.glsl. A texel is four
@@ -75,6 +80,7 @@ class Step {
   Kind kind_ = Kind::Dispatch;
   Shader shader_{};
   uint64_t groups_ = 0;
+  int64_t iterations_ = 0;
   uint32_t word_ = 0;
   std::vector<uint32_t> constants_;
   std::vector<uint32_t> push_;  ///< Update: the words

@@ -85,6 +85,8 @@ void add_attention(Program& program, const NodeView& node, const Tiling& tiling,
   const auto groups =
       static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks * tiling.splits);
   Step& step = program.dispatch(shader, groups, tiling.lanes);
+  const int64_t keys = int64_t{tiling.columns} * tiling.lanes_n;
+  step.loops(ceil_div(ceil_div(p.keys, keys), tiling.splits) * (ceil_div(p.d, 4) + keys / 4 + 8));
   step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.vec4s);
   push_attention(step, node, attention_parameters<op::AttentionAttributes>(node), parts,
                  {tiling.blocks, tiling.chunks, tiling.splits});

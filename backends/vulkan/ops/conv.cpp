@@ -132,6 +132,8 @@ int64_t split_count(const VulkanDevice& device, int64_t pieces, int64_t pixels, 
   const int64_t wanted = device.plan().texel_loads ? 16 : 16384;
   int64_t splits =
       std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(pieces, 1)), 1, ceil_div(pixels, 32));
+  if (const int64_t longest = device.plan().most_iterations; longest > 0)
+    splits = std::max(splits, ceil_div(pixels, longest));
   // The partial sums must fit in one binding.
   const auto most = static_cast<int64_t>(device.plan().max_binding_bytes / sizeof(float));
   return std::max<int64_t>(1, std::min(splits, most / std::max<int64_t>(weights, 1)));
@@ -170,6 +172,7 @@ Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node,
   const Ref target = splits == 1 ? out(0) : program->scratch(static_cast<uint64_t>(splits * weights) * 4);
   Step& step = program->dispatch(texel ? Shader::conv_weight_grad_texel : Shader::conv_weight_grad_buffer,
                                  static_cast<uint64_t>(pieces * splits), static_cast<uint32_t>(lanes));
+  step.loops(ceil_div(pixels, splits));
   step.spec(kRows).spec(static_cast<uint64_t>(columns));
   step.push(pixels)
       .push(sides.out_extent[0])
@@ -193,6 +196,7 @@ Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node
   const Ref target = splits == 1 ? out(0) : program->scratch(static_cast<uint64_t>(splits * count) * 4);
   Step& step = program->dispatch_each(Shader::conv_weight_grad_direct, count * splits,
                                       vulkan.plan().elementwise_lanes);
+  step.loops(ceil_div(sides.out_pixels(), splits));
   step.push(count).push(splits).push(sides.out_pixels());
   push_sides(step, sides);
   step.read(0, in(0)).read(1, in(1)).write(2, target);

@@ -35,6 +35,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   auto program = std::make_unique<Program>("ctc");
   if (x[0] > 0) program->fill(out(1), 0);
   Step& step = program->dispatch(Shader::ctc, static_cast<uint64_t>(x[1]), cast(device).plan().row_lanes);
+  step.loops(4 * (x[0] + 1) * (ceil_div(2 * node.shape(kLabels)[1] + 1, cast(device).plan().row_lanes) + 1));
   step.spec(attributes.zero_infinity);
   step.push(x[0]).push(x[1]).push(x[2]).push(node.shape(kLabels)[1]).push(attributes.blank);
   for (const size_t i : {kLabels, kInputLengths, kLabelLengths})

@@ -159,6 +159,7 @@ Result<KernelPtr> create_norm(Device& device, const NodeView& node, std::span<co
   for (const Rows& part : ranges_of_rows(cast(device), form.rows, row_bytes)) {
     Step& step = program->dispatch(Shader::layer_norm, static_cast<uint64_t>(part.count),
                                    cast(device).plan().row_lanes);
+    step.loops(3 * ceil_div(form.columns, cast(device).plan().row_lanes));
     step.spec(node.has(1)).spec(node.has(2)).spec(form.centered);
     step.push(part.count).push(form.columns).push(form.epsilon).push(step_of(node, 1)).push(step_of(node, 2));
     step.read(0, rows_of(in(0), part, row_bytes[0])).write(1, rows_of(out(0), part, row_bytes[0]));
@@ -178,6 +179,7 @@ Result<KernelPtr> create_norm_grad(Device& device, const NodeView& node, std::sp
   const Ref means = program->scratch(bytes), factors = program->scratch(bytes);
   Step& step =
       program->dispatch(Shader::layer_norm_grad, static_cast<uint64_t>(form.rows), vulkan.plan().row_lanes);
+  step.loops(4 * ceil_div(form.columns, vulkan.plan().row_lanes));
   step.spec(node.has(2)).spec(false).spec(form.centered);
   step.push(form.rows).push(form.columns).push(form.epsilon).push(step_of(node, 2));
   step.read(0, in(0)).write(1, out(0)).read(3, in(1)).write(4, means).write(5, factors);

@@ -110,6 +110,7 @@ Result<KernelPtr> create_arg(Device& device, const NodeView& node, std::span<con
   program
       ->dispatch_each(node.dtype(0) == DType::F32 ? Shader::arg_extreme_f32 : Shader::arg_extreme_i32, count,
                       std::min<uint32_t>(cast(device).plan().elementwise_lanes, 64))
+      .loops(shape[axis])
       .spec(request.smallest)
       .spec(request.last)
       .push(count)

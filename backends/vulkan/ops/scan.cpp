@@ -33,6 +33,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
                       : program->dispatch_each(by_type(dtype, Shader::scan_columns_f32,
                                                        Shader::scan_columns_i32, Shader::scan_columns_i64),
                                                x.elements() == 0 ? 0 : batch * columns, 64);
+  step.loops(by_row ? 2 * ceil_div(rows, cast(device).plan().row_lanes) : rows);
   step.spec(kProduct).spec(attributes.exclusive).spec(attributes.reverse);
   if (by_row)
     step.push(batch).push(rows);

@@ -51,6 +51,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
     Step& step = whole_groups
                      ? program->dispatch(rows, static_cast<uint64_t>(part.count), vulkan.plan().row_lanes)
                      : program->dispatch_each(columns, count, 64);
+    const int64_t passes = gradient ? 2 : 3;
+    step.loops(passes * (whole_groups ? ceil_div(p.rows, vulkan.plan().row_lanes) : p.rows));
     step.spec(of_logarithm(node)).push(count).push(p.rows);
     if (!whole_groups) step.push(p.columns);
     step.read(0, rows_of(in(0), part, p.row_bytes())).write(1, rows_of(out(0), part, p.row_bytes()));

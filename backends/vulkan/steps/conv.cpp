@@ -109,6 +109,7 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
   Step& step = program.dispatch(shader_of(sides, tile.load),
                                 static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
                                 static_cast<uint32_t>(tile.lanes));
+  step.loops(sides.taps() * (group_in / 4 + 1));
   step.spec(static_cast<uint64_t>(tile.rows))
       .spec(static_cast<uint64_t>(tile.columns))
       .spec(static_cast<uint64_t>(tile.lanes_n))

@@ -115,6 +115,7 @@ void add_part(Program& program, const VulkanDevice& device, const TiledGemm& gem
   Step& step =
       program.dispatch(shader_of(sizes, tile.load),
                        static_cast<uint64_t>(row_tiles * column_groups * batches), tile.invocations());
+  step.loops(part.count[kK] / 4 + 4);
   step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(vec4s);
   epilogue.specialize(step);
   const StridedOperand& added = opens ? operands.residual : operands.result;

@@ -117,6 +117,9 @@ Step& add_recurrent(Program& program, Shader shader, const NodeView& node, const
   const int64_t unit_groups = ceil_div(g.hidden, form.units);
   const int64_t groups = ceil_div(g.batch, form.rows) * g.directions * unit_groups;
   Step& step = program.dispatch(shader, static_cast<uint64_t>(groups), form.lanes);
+  // For each step the units of a lane, and for each of them the products with all of h.
+  step.loops((range.last - range.first) * ceil_div(std::min(form.units, g.hidden), form.lanes) *
+             (ceil_div(g.hidden, 4) + 1) * (g.kind == CellKind::GRU ? 3 : 1));
   specialize(step, node, g, form);
   push(step, g, range, form.units, unit_groups);
   return step;
