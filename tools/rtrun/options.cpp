@@ -159,8 +159,8 @@ std::optional<std::pair<std::string, int64_t>> parse_dim(const std::string& text
   return std::pair(assignment->first, extent);
 }
 
-/// What is wrong with the files of --save; empty: nothing. They may be those of inputs, which are read before:
-/// the state of a model goes round.
+/// What is wrong with the files of --save; empty: nothing. They may be those of inputs, which are read
+/// before: the state of a model goes round.
 std::string conflict_of(const Options& options) {
   std::vector<librt::tools::NamedFile> read = {{"--checkpoint", options.checkpoint},
                                                {"--adapter", options.adapter},
