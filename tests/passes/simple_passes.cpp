@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tests/passes/support.h"
+#include "tools/compiler/report.h"
 
 namespace librt::compiler::test {
 namespace {
@@ -197,6 +198,73 @@ TEST(Order, AnOptimizerStepRunsAfterTheReadersOfItsState) {
   graph.state_updates.push_back({.state = w, .value = next});
   ASSERT_TRUE(run_pass("order", graph, states).ok());
   EXPECT_EQ(graph.nodes[0].kind(), OpKind::Mul) << print(graph);
+}
+
+/// Two values with the first number of elements, then a chain of values with the second, and for each of
+/// these a weight whose gradient follows from it, with an SGD step. Ordered; the positions of the steps.
+struct OrderedSteps {
+  std::vector<size_t> positions;
+  uint64_t live = 0;
+  size_t groups() const {
+    size_t count = 0;
+    for (size_t i = 0; i < positions.size(); ++i) count += i == 0 || positions[i] != positions[i - 1] + 1;
+    return count;
+  }
+};
+OrderedSteps ordered_steps(int count, int64_t first_elements, int64_t chain_elements,
+                           int64_t weight_elements) {
+  Graph graph;
+  const TensorInfo info{.dtype = DType::F32, .shape = {weight_elements}};
+  std::vector<State> states;
+  for (int i = 0; i < 2 * count; ++i) states.push_back({.name = text("s", i), .info = info});
+  Builder b(graph, &states);
+  const ValueId rate = b.input("rate", DType::F32, {});
+  ValueId x = b.input("x", DType::F32, {{.extent = first_elements}});
+  for (int i = 0; i < 2; ++i) x = b.emit(op::SoftmaxAttributes{}, {x});
+  op::SliceAttributes part;
+  part.axes = {0};
+  x = b.emit(part, {x, b.ints(std::array<int64_t, 1>{0}), b.ints(std::array{chain_elements})});
+  op::SgdStepAttributes momentum;
+  momentum.momentum = 0.9f;
+  for (int i = 0; i < count; ++i) {
+    const auto first = static_cast<uint32_t>(2 * i);
+    x = b.emit(op::SoftmaxAttributes{}, {x});
+    const ValueId w = b.state(states[first].name, first, info);
+    const ValueId v = b.state(states[first + 1].name, first + 1, info);
+    const ValueId grad = b.mul(w, b.reduce_sum(x, {0}));
+    const auto next = b.emit_many(make_op(momentum), std::array{w, grad, v, rate}, 2);
+    graph.state_updates.push_back({.state = w, .value = next[0]});
+    graph.state_updates.push_back({.state = v, .value = next[1]});
+  }
+  b.output(x);
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_TRUE(run_pass("order", graph, states).ok());
+  EXPECT_TRUE(verify(graph, &states).ok());
+  OrderedSteps ordered;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].kind() == OpKind::SgdStep) ordered.positions.push_back(i);
+  const auto report = report_of(graph, states, {});
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  if (report.ok()) ordered.live = report->live_bytes;
+  return ordered;
+}
+
+TEST(Order, OptimizerStepsRunBeforeTheirGradientsAddToThePeak) {
+  const OrderedSteps large = ordered_steps(16, 64, 64, 1000);
+  EXPECT_EQ(large.positions.size(), 16u);
+  // One gradient, the values of the chain, a sum.
+  EXPECT_LE(large.live, 4u * (1000 + 2 * 64 + 1));
+}
+
+TEST(Order, OptimizerStepsStayTogetherWhereTheirGradientsAreSmall) {
+  EXPECT_EQ(ordered_steps(16, 10000, 10000, 100).groups(), 1u);
+}
+
+// At the beginning the chain takes as much as twelve gradients, later almost nothing.
+TEST(Order, OptimizerStepsAreTogetherAsFarAsThePeakAllows) {
+  const OrderedSteps steps = ordered_steps(16, 6000, 64, 1000);
+  EXPECT_LE(steps.live, 4u * 2 * 6000);
+  EXPECT_EQ(steps.groups(), 2u);
 }
 
 TEST(Symbols, BindingGivesExtents) {

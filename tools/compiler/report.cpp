@@ -5,6 +5,7 @@
 
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/edit/graph_edit.h"
 
 namespace librt::compiler {
 namespace {
@@ -78,7 +79,10 @@ void count_parameters(const Graph& graph, const std::vector<State>& states, Grap
 
 uint64_t live_bytes(const Graph& graph, const Builder& builder) {
   std::vector<uint32_t> uses = use_counts(graph);
-  const auto bytes = [&](ValueId id) { return uint64_t{builder.example_info(id).bytes()}; };
+  const std::vector<bool> in_place = updated_in_place(graph);
+  const auto bytes = [&](ValueId id) {
+    return in_place[id] ? 0 : uint64_t{builder.example_info(id).bytes()};
+  };
   uint64_t live = 0, most = 0;
   for (const Node& node : graph.nodes) {
     for (ValueId output : node.outputs) live += bytes(output);

@@ -347,4 +347,19 @@ Status GraphEdit::finish() {
   return {};
 }
 
+std::vector<bool> updated_in_place(const Graph& graph) {
+  std::vector<bool> in_place(graph.values.size());
+  const std::vector<std::optional<NodeId>> made_by = producers(graph);
+  for (const StateUpdate& update : graph.state_updates) {
+    if (!made_by[update.value]) continue;
+    const std::vector<ValueId>& inputs = graph.nodes[*made_by[update.value]].inputs;
+    in_place[update.value] = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      return input != kNoValue && graph[input].role == Role::State &&
+             graph[input].state == graph[update.state].state;
+    });
+  }
+  for (const ValueId output : graph.outputs) in_place[output] = false;
+  return in_place;
+}
+
 }  // namespace librt::compiler

@@ -134,6 +134,10 @@ inline constexpr NodeId kNoNode = 0xffffffffu;
 /// order, and drops nodes and values that neither outputs nor state updates depend on.
 Status tidy(Graph& graph);
 
+/// By value: whether it is the new value of a state, made by a node that reads the old one, and no output. It
+/// may be written over the old one, and then adds nothing to the bytes that are alive.
+std::vector<bool> updated_in_place(const Graph& graph);
+
 /// Drops unused values and renumbers the rest. Graph inputs stay.
 void compact_values(Graph& graph);
 

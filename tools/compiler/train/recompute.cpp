@@ -7,6 +7,7 @@
 #include "runtime/ops/control.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/pipeline.h"
 
 namespace librt::compiler {
@@ -36,8 +37,9 @@ class Recomputer {
 
   /// concrete: the same graph at the extents.
   RecomputeReport run(const Graph& concrete, const Builder& builder, uint64_t live_bytes) {
+    const std::vector<bool> in_place = updated_in_place(concrete);
     for (ValueId id = 0; id < concrete.values.size(); ++id)
-      bytes_.push_back((builder.example_info(id).bytes() + 63) / 64 * 64);
+      bytes_.push_back(in_place[id] ? 0 : (builder.example_info(id).bytes() + 63) / 64 * 64);
     for (const Node& node : concrete.nodes) costs_.push_back(cost_of(node, builder));
     for (const auto& [flops, cost] : costs_) report_.flops += flops;
     find_lifetimes();
