@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "tools/data/public_status.h"
 #include "tools/data/random.h"
 #include "tools/weights/adapter.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "rt/rt.hpp"
-#include "runtime/core/status.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/models.h"
 
@@ -28,10 +27,5 @@ rt::Status collect(rt::Session& session, Outputs& outputs);
 
 /// Resident memory of this process; 0: unknown. Freed memory is returned to the system first.
 uint64_t resident_bytes();
-
-/// With the same code and message.
-inline rt::Status as_public(const Status& status) {
-  return {static_cast<rt::Code>(status.code()), status.message()};
-}
 
 }  // namespace librt::bench

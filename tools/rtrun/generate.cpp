@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/exit_code.h"
+#include "tools/data/public_status.h"
 #include "tools/data/tokenizer.h"
-#include "tools/rtrun/inputs.h"
 #include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/language_model.h"
 
@@ -54,7 +54,7 @@ class Generator {
   rt::Status read_prompt() {
     if (!options_.tokenizer.empty()) {
       auto tokenizer = librt::tools::Tokenizer::load(options_.tokenizer);
-      if (!tokenizer) return status_of(tokenizer.status());
+      if (!tokenizer) return as_public(tokenizer.status());
       tokenizer_ = std::move(*tokenizer);
     }
     ids_ = options_.prompt_tokens;

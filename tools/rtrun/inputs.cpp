@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tools/data/compare.h"
+#include "tools/data/public_status.h"
 #include "tools/data/random.h"
 #include "tools/onnx/array_file.h"
 
@@ -113,14 +114,14 @@ size_t largest_input(std::span<const std::byte> head) {
 rt::Result<Array> read_input(const std::string& path, const rt::TensorSpec& spec,
                              const InputOptions& options) {
   auto bytes = librt::tools::read_file(path, largest_input);
-  if (!bytes) return status_of(bytes.status());
+  if (!bytes) return as_public(bytes.status());
   if (librt::tools::is_image(*bytes)) return read_picture(path, *bytes, spec, options);
   if (librt::tools::is_wav(*bytes)) return read_sound(path, *bytes, spec, options);
   if (bytes->empty())
     return rt::Status(rt::Code::Io,
                       path + ": the file is empty; expected .npy, TensorProto, PNG, JPEG or WAV");
   auto array = librt::tools::parse_array(path, std::move(*bytes));
-  if (!array) return status_of(array.status());
+  if (!array) return as_public(array.status());
   return std::move(*array);
 }
 
@@ -167,10 +168,6 @@ rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& o
 
 }  // namespace
 
-rt::Status status_of(const librt::Status& status) {
-  return {static_cast<rt::Code>(status.code()), status.message()};
-}
-
 rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text) {
   const size_t at = text.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
@@ -192,7 +189,7 @@ rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& 
     for (size_t i = 0; i < specs.size(); ++i) {
       const std::string path = options.test_data + "/input_" + std::to_string(i) + ".pb";
       auto array = librt::tools::read_array(path);
-      if (!array) return status_of(array.status());
+      if (!array) return as_public(array.status());
       size_t target = i;
       for (size_t j = 0; j < specs.size(); ++j)
         if (!array->name.empty() && specs[j].name == array->name) target = j;

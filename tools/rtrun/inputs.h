@@ -31,9 +31,6 @@ struct InputOptions {
 rt::Result<std::vector<librt::tools::Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
                                                            const InputOptions& options);
 
-/// The error of a file, for the public API's Result.
-rt::Status status_of(const librt::Status& status);
-
 /// "NAME=FILE" split at the first '='.
 rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text);
 

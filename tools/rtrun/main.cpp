@@ -11,6 +11,7 @@
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/program.h"
 #include "tools/cli/terminal.h"
+#include "tools/data/public_status.h"
 #include "tools/rtrun/inspect.h"
 #include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/options.h"
@@ -74,7 +75,7 @@ rt::Result<rt::Session> create_session(const rt::Model& model, const Options& op
   if (!options.checkpoint.empty())
     if (rt::Status status = session->load_checkpoint(options.checkpoint); !status) return status;
   if (!options.adapter.empty())
-    if (rt::Status status = status_of(librt::tools::load_adapter(session->handle(), options.adapter));
+    if (rt::Status status = as_public(librt::tools::load_adapter(session->handle(), options.adapter));
         !status)
       return status;
   return session;

@@ -8,6 +8,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/data/compare.h"
 #include "tools/data/npy.h"
+#include "tools/data/public_status.h"
 #include "tools/onnx/array_file.h"
 #include "tools/rtrun/top_scores.h"
 
@@ -128,7 +129,7 @@ rt::Result<std::vector<Expected>> read_expected(const Options& options,
   std::vector<Expected> expected;
   auto add = [&](size_t index, const std::string& path) -> rt::Status {
     auto array = librt::tools::read_array(path);
-    if (!array) return status_of(array.status());
+    if (!array) return as_public(array.status());
     expected.emplace_back(index, std::move(*array));
     return {};
   };
@@ -161,7 +162,7 @@ rt::Status save_outputs(const Options& options, const std::vector<Array>& output
       if (output.name == assignment->first) found = &output;
     if (found == nullptr) return refused("there is no output '" + assignment->first + "'");
     if (const auto status = librt::tools::write_npy(assignment->second, *found); !status.ok())
-      return status_of(status);
+      return as_public(status);
   }
   return {};
 }

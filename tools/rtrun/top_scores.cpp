@@ -7,7 +7,7 @@
 
 #include "tools/data/compare.h"
 #include "tools/data/file.h"
-#include "tools/rtrun/inputs.h"
+#include "tools/data/public_status.h"
 
 namespace rt::run {
 
@@ -32,7 +32,7 @@ std::vector<std::vector<Score>> top_scores(const librt::tools::Array& array, siz
 rt::Result<std::vector<std::string>> read_label_names(const std::string& path) {
   constexpr size_t kLargest = size_t{64} << 20;  // the largest data sets have some 20,000 classes
   const auto bytes = librt::tools::read_file(path, kLargest);
-  if (!bytes) return status_of(bytes.status());
+  if (!bytes) return as_public(bytes.status());
   std::vector<std::string> names;
   std::string_view rest(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   while (!rest.empty()) {

@@ -8,6 +8,7 @@
 #include "tools/data/compare.h"
 #include "tools/data/idx.h"
 #include "tools/data/npz.h"
+#include "tools/data/public_status.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/images.h"
 #include "tools/rttrain/order.h"
@@ -61,7 +62,7 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
 rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& options,
                                const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   auto arrays = librt::tools::read_npz(files.paths[0]);
-  if (!arrays) return status_of(arrays.status());
+  if (!arrays) return as_public(arrays.status());
   return source_of(std::move(*arrays), files.paths[0], inputs,
                    {class_count, options.ignored_label, options.allow_nonfinite});
 }
@@ -122,7 +123,7 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
   std::vector<librt::tools::Array> arrays(2);
   for (const std::string& path : files.paths) {
     auto part = librt::tools::read_idx(path);
-    if (!part) return status_of(part.status());
+    if (!part) return as_public(part.status());
     if (arrays[0].dims.empty()) {
       arrays[0] = std::move(*part);
       continue;
@@ -138,7 +139,7 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
   }
   arrays[0].name = input->name;
   auto labels = librt::tools::read_idx(files.labels);
-  if (!labels) return status_of(labels.status());
+  if (!labels) return as_public(labels.status());
   arrays[1] = std::move(*labels);
   arrays[1].name = "labels";
   const std::string where = files.paths[0] + " with " + files.labels;

@@ -9,7 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tools/rttrain/source.h"
+#include "tools/data/file.h"
+#include "tools/data/public_status.h"
 
 namespace rt::train {
 namespace {
@@ -79,7 +80,7 @@ uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
 rt::Result<EventFile> EventFile::create(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return status_of(librt::tools::system_error(folder, "cannot be created", error.value()));
+  if (error) return as_public(librt::tools::system_error(folder, "cannot be created", error.value()));
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   const auto seconds =
@@ -89,7 +90,7 @@ rt::Result<EventFile> EventFile::create(const std::string& folder) {
   const std::string path = folder + "/events.out.tfevents." + std::to_string(seconds) + "." + host + "." +
                            std::to_string(getpid());
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return status_of(librt::tools::system_error(path, "cannot write", errno));
+  if (file == nullptr) return as_public(librt::tools::system_error(path, "cannot write", errno));
   EventFile events(file, path);
   std::string version = event_head(0);
   append_text(version, 3, "brain.Event:2");

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "tools/data/image.h"
+#include "tools/data/public_status.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/table.h"
 
@@ -190,7 +191,7 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
   for (const Picture& picture : *pictures) labels.push_back(picture.label);
   const auto read = [pictures](size_t index) -> rt::Result<librt::tools::Image> {
     auto decoded = librt::tools::read_image((*pictures)[index].path);
-    if (!decoded) return status_of(decoded.status());
+    if (!decoded) return as_public(decoded.status());
     return std::move(*decoded);
   };
   // Not the content: to read all of it may take longer than the training.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tools/data/public_status.h"
 #include "tools/rttrain/source.h"
 
 namespace rt::train {
@@ -74,7 +75,7 @@ rt::Status CheckpointLocks::add(const std::string& checkpoint) {
     Descriptor file(
         open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
     if (file.number() < 0)
-      return status_of(
+      return as_public(
           librt::tools::system_error(path, "the lock of the checkpoint cannot be opened", errno));
     if (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tools/rttrain/source.h"
+#include "tools/data/file.h"
+#include "tools/data/public_status.h"
 
 namespace rt::train {
 namespace {
@@ -33,7 +34,7 @@ rt::Result<RunLog> RunLog::open(const std::string& json_file, const std::string&
   if (!json_file.empty()) {
     log.json_.reset(std::fopen(json_file.c_str(), append ? "ab" : "wb"));
     log.json_path_ = json_file;
-    if (log.json_ == nullptr) return status_of(librt::tools::system_error(json_file, "cannot write", errno));
+    if (log.json_ == nullptr) return as_public(librt::tools::system_error(json_file, "cannot write", errno));
   }
   if (!tensorboard.empty()) {
     auto events = EventFile::create(tensorboard);

@@ -15,6 +15,7 @@
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/program.h"
 #include "tools/data/array.h"
+#include "tools/data/public_status.h"
 #include "tools/rttrain/device_loss.h"
 #include "tools/rttrain/lock.h"
 #include "tools/rttrain/loop.h"
@@ -178,7 +179,7 @@ rt::Status compare_ranks(rt::train::Ranks& ranks, const Options& options, const 
   const auto add_file = [&](const char* name, const std::string& path) {
     const auto digest = librt::tools::digest_of_file(path);
     if (digest) set_fact(facts, name, *digest);
-    return status_of(digest.status());
+    return as_public(digest.status());
   };
   const auto add_samples = [&](const std::string& name, const Source& source) {
     set_fact(facts, "number of " + name, std::to_string(source.size()));

@@ -61,9 +61,4 @@ inline rt::Status bad_data(std::string message) {
   return {rt::Code::InvalidArgument, std::move(message)};
 }
 
-/// The error of a file, for the public API's Result.
-inline rt::Status status_of(const librt::Status& status) {
-  return {static_cast<rt::Code>(status.code()), status.message()};
-}
-
 }  // namespace rt::train

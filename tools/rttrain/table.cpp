@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tools/data/delimited.h"
+#include "tools/data/public_status.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/text.h"
 
@@ -51,7 +52,7 @@ class TableReader {
   rt::Result<SourcePtr> run(char delimiter, int64_t class_count) {
     auto table = librt::tools::read_delimited(
         path_, {.delimiter = delimiter, .header = options_.header, .quotes = delimiter != '\t'});
-    if (!table) return status_of(table.status());
+    if (!table) return as_public(table.status());
     table_ = std::move(*table);
     auto input = only_data_input(inputs_, "tables");
     if (!input) return input.status();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tools/data/array.h"
+#include "tools/data/public_status.h"
 #include "tools/rttrain/arrays.h"
 
 namespace rt::train {
@@ -50,7 +51,7 @@ rt::Result<Encoder> Encoder::create(const std::string& tokenizer) {
   Encoder encoder;
   if (tokenizer == "bytes") return encoder;
   auto loaded = librt::tools::Tokenizer::load(tokenizer);
-  if (!loaded) return status_of(loaded.status());
+  if (!loaded) return as_public(loaded.status());
   encoder.tokenizer_ = std::move(*loaded);
   return encoder;
 }
@@ -102,7 +103,7 @@ rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& opti
   if (!encoder) return encoder.status();
   // A token takes four bytes: all of them fit beside the text.
   const auto bytes = librt::tools::read_file(path, librt::tools::largest_file() / 4);
-  if (!bytes) return status_of(bytes.status());
+  if (!bytes) return as_public(bytes.status());
   std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   const auto at = [&](double fraction) {
     return static_cast<size_t>(std::llround(fraction * static_cast<double>(text.size())));

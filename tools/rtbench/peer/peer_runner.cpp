@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/data/npz.h"
+#include "tools/data/public_status.h"
 #include "tools/rtbench/prepare.h"
 
 namespace librt::bench {
