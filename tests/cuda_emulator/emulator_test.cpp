@@ -9,6 +9,11 @@
 
 #include "cuda_emulator/planted_bugs.h"
 
+extern "C" {
+void cuda_emulator_only_count(int only_count);
+const char* cuda_emulator_counted_launches();
+}
+
 namespace librt::cuda::test {
 namespace {
 
@@ -62,6 +67,18 @@ TEST_F(Emulator, RunsARightKernelInEveryOrder) {
       cuda_emulator::options().lazy_streams = lazy;
       EXPECT_TRUE(unnoticed(Bug::None)) << cuda_emulator::error_text();
     }
+}
+
+TEST_F(Emulator, CountsLaunchesWithoutRunningThem) {
+  ASSERT_EQ(fill(y_, 1, stream_), cudaSuccess);
+  cuda_emulator_only_count(1);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(fill(y_, 2, stream_), cudaSuccess);
+  ASSERT_EQ(run_planted(Bug::None, x_, y_, stream_), cudaSuccess);
+  EXPECT_STREQ(cuda_emulator_counted_launches(), "fill_kernel 3\nright 1\n");
+  cuda_emulator_only_count(0);
+  EXPECT_EQ(result(), std::vector<float>(64, 1.0f));
+  EXPECT_STREQ(cuda_emulator_counted_launches(), "");
+  EXPECT_TRUE(unnoticed(Bug::None)) << cuda_emulator::error_text();
 }
 
 TEST_F(Emulator, FindsPlantedMistakes) {

@@ -14,9 +14,11 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "cuda_emulator/device.h"
+#include "cuda_emulator/kernel_names.h"
 #include "support/device_fault.h"
 
 namespace {
@@ -84,6 +86,8 @@ struct Runtime {
   CUstream_st null_stream;
   cudaError_t sticky = cudaSuccess;
   size_t bytes = 0;
+  bool only_counts = false;  ///< launches are counted and not run
+  std::map<const void*, uint64_t> counted;
 };
 Runtime& runtime() {
   static auto* const instance = new Runtime;
@@ -270,8 +274,10 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
     return result(cudaErrorInvalidResourceHandle);
   if (!reserve_stacks()) return result(cudaErrorMemoryAllocation);
   if (real(stream)->capture != nullptr && refuses_capture("step")) return refuse_while_capturing();
-  return result(push_work(stream, [body = std::move(body), grid, block, shared_bytes] {
-    if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
+  return result(push_work(stream, [body = std::move(body), symbol, grid, block, shared_bytes] {
+    if (runtime().only_counts)
+      ++runtime().counted[symbol];
+    else if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
       runtime().sticky = cudaErrorLaunchFailure;
   }));
 }
@@ -640,11 +646,34 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
-// Not CUDA: the launches of this process, for tests that have loaded the module.
+// Not CUDA, for tests that have loaded the module.
+
+/// The launches of this process that were run.
 uint64_t cuda_emulator_launches();
 uint64_t cuda_emulator_launches() {
   const std::lock_guard lock(runtime().mutex);
   return cuda_emulator::counts().launches;
+}
+/// From now on launches are counted and not run, so that results are undefined and large nets take no time;
+/// or they are run again.
+void cuda_emulator_only_count(int only_count);
+void cuda_emulator_only_count(int only_count) {
+  const std::lock_guard lock(runtime().mutex);
+  drain_all();
+  runtime().only_counts = only_count != 0;
+  runtime().counted.clear();
+}
+/// What was counted since then: lines like "softmax_rows 3" by kernel. Valid until the next call.
+const char* cuda_emulator_counted_launches();
+const char* cuda_emulator_counted_launches() {
+  const std::lock_guard lock(runtime().mutex);
+  drain_all();
+  std::map<std::string, uint64_t> by_name;
+  for (const auto& [kernel, count] : runtime().counted) by_name[cuda_emulator::kernel_name(kernel)] += count;
+  static std::string text;
+  text.clear();
+  for (const auto& [name, count] : by_name) text += name + " " + std::to_string(count) + "\n";
+  return text.c_str();
 }
 
 }  // extern "C"
