@@ -57,6 +57,38 @@ TEST(CpuGemm, TilesWriteTheirPartOnly) {
   });
 }
 
+/// Rows that are not packed, next to each other or apart.
+TEST(CpuGemm, TilesOfRowsInPlace) {
+  on_every_set([](const cpu::GemmLoops& loops) {
+    if (loops.rows_tile == nullptr) GTEST_SKIP() << "this instruction set has none";
+    constexpr int64_t kStride = cpu::GemmLoops::kMostColumns + 3;
+    for (const int64_t k : {1, 2, 17})
+      for (const int64_t apart : {k, k + 5})
+        for (int64_t n = 1; n <= loops.columns; ++n)
+          for (const bool accumulate : {false, true}) {
+            const auto a = numbers((loops.rows - 1) * apart + k, 1), b = numbers(k * loops.columns, 5);
+            const auto before = numbers(loops.rows * kStride, 3);
+            auto y = before;
+            loops.rows_tile(a.data(), apart, b.data(), k, y.data(), kStride, n, accumulate);
+            int wrong = 0;
+            for (int64_t i = 0; i < loops.rows; ++i)
+              for (int64_t j = 0; j < kStride; ++j) {
+                const auto at = static_cast<size_t>(i * kStride + j);
+                float expected = before[at];
+                if (j < n) {
+                  expected = accumulate ? before[at] : 0;
+                  for (int64_t p = 0; p < k; ++p)
+                    expected +=
+                        a[static_cast<size_t>(i * apart + p)] * b[static_cast<size_t>(p * loops.columns + j)];
+                }
+                wrong += y[at] == expected ? 0 : 1;
+              }
+            ASSERT_EQ(wrong, 0) << "k " << k << " apart " << apart << " n " << n << " accumulate "
+                                << accumulate;
+          }
+  });
+}
+
 TEST(CpuGemm, Panels) {
   on_every_set([](const cpu::GemmLoops& loops) {
     for (const int64_t width : {loops.rows, loops.columns})
@@ -117,7 +149,17 @@ TEST(CpuGemm, ProductsOfSeveralBlocks) {
     check_node(cpu_device(), make_node(matmul, 2), {f32(Shape{m, k}, -1, 1, 1), f32(Shape{k, n}, -1, 1, 2)},
                2, tolerance);
   }
+  // Rows of a multiple of 4 KB, with few columns and with many.
+  for (const int64_t n : {40, 700})
+    check_node(cpu_device(), make_node(op::MatMulAttributes{}, 2),
+               {f32(Shape{31, 1024}, -1, 1, 1), f32(Shape{1024, n}, -1, 1, 2)}, 2, tolerance);
   op::ConvAttributes conv;
+  check_node(cpu_device(), make_node(conv, 2),  // windows of one element: the image's rows in place
+             {f32(Shape{2, 9, 7, 60}, -1, 1, 1), f32(Shape{40, 1, 1, 60}, -1, 1, 2)}, 2, tolerance);
+  conv.groups = 3;
+  check_node(cpu_device(), make_node(conv, 2),
+             {f32(Shape{2, 9, 7, 60}, -1, 1, 1), f32(Shape{66, 1, 1, 20}, -1, 1, 2)}, 2, tolerance);
+  conv.groups = 1;
   conv.pads = {1, 1, 1, 1};
   conv.strides = {2, 1};
   check_node(cpu_device(), make_node(conv, 2),
@@ -135,6 +177,25 @@ TEST(CpuGemm, ProductsOfSeveralBlocks) {
                {f32(Shape{3, 20, 20, 24}, -1, 1, 1), f32(Shape{3, 20, 20, 24}, -1, 1, 2)}, 0,
                ops::Tolerance{1e-4, 2e-3});
   }
+}
+
+/// Tiles that reach beyond the image, more than a block of them, batches, and all of an epilogue.
+TEST(CpuGemm, WinogradOfConstantWeights) {
+  op::ConvAttributes conv;
+  for (const int64_t pad : {0, 1, 2}) {
+    conv.pads = {pad, 1, 0, pad};
+    check_node(cpu_device(), make_node(conv, 2),
+               {f32(Shape{2, 19, 22, 48}, -1, 1, 1), f32(Shape{80, 3, 3, 48}, -0.1, 0.1, 2)}, 2,
+               ops::Tolerance{1e-4, 1e-3});
+  }
+  conv.pads = {1, 1, 1, 1};
+  conv.epilogue = std::make_unique<op::EpilogueAttributes>();
+  conv.epilogue->has_bias = conv.epilogue->has_residual = true;
+  conv.epilogue->activation = op::Activation::Relu;
+  check_node(cpu_device(), make_node(conv, 4),
+             {f32(Shape{1, 15, 15, 32}, -1, 1, 1), f32(Shape{32, 3, 3, 32}, -0.1, 0.1, 2),
+              f32(Shape{32}, -1, 1, 3), f32(Shape{1, 15, 15, 32}, -1, 1, 4)},
+             2, ops::Tolerance{1e-4, 1e-3});
 }
 
 /// What a window reads outside of an image is not there: it meets no infinity of the weights.

@@ -8,6 +8,7 @@
 //   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
 //   conv.streamed         our own, for constant weights and few points: weights are read once; in the
 //                         layout of its producer
+//   conv.winograd         our own, for constant weights, without oneDNN
 //   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
 //   conv.plain            loops, for what has nothing to compute (windows without channels)
 //
@@ -21,6 +22,7 @@
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/streamed_conv.h"
 #include "backends/cpu/support/winograd.h"
+#include "backends/cpu/support/winograd_tiles.h"
 
 namespace librt::cpu {
 namespace {
@@ -214,6 +216,20 @@ Result<KernelPtr> create_gemm(CpuDevice& device, const NodeView& node, Producers
   return make_conv_gemm(device, node.kind(), g, weight, ending.finish, ending.inputs);
 }
 
+Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
+  if (node.inputs[1].value == nullptr) return unsupported("the weights must be constant");
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  if (!has_work(g)) return unsupported("empty convolution: nothing to compute");
+  return supports_winograd_tiles(g, static_cast<const float*>(node.inputs[1].value));
+}
+
+Result<KernelPtr> create_winograd_own(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const Ending ending(device, node);
+  return make_winograd_tiles(device, g, static_cast<const float*>(node.inputs[1].value), ending.finish,
+                             ending.inputs);
+}
+
 // --- plain loops, for corner cases
 
 Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
@@ -247,6 +263,8 @@ std::span<const KernelRow> rows_conv() {
       RT_CONV(Conv, "conv"),
       row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
           OpKind::Conv, "conv.winograd2x2", kF32, 12),
+      row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32,
+                                                      onednn::kBuilt ? -6 : 8),
       row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
       RT_CONV(ConvTranspose, "conv_transpose"),
       RT_CONV(ConvWeightGrad, "conv_weight_grad"),

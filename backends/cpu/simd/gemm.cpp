@@ -10,6 +10,11 @@
 // them, 6 x 16 would load 22. By llvm-mca 14 it takes 24.0 cycles on a Cortex-A57 and A72, where nothing but
 // fmla is the limit, and 26.0 on an A55, which runs in order.
 //
+// On x86-64, a broadcast from memory costs nothing beside the multiply-adds, so that rows of a need no
+// packing: they are read where they are. Remainders have tiles of their own, in pairs of rows and whole
+// vectors. On one core of a Zen 4, whose 512-bit multiply-adds allow some 118 GFLOP/s, products of the zoo
+// run at 80 to 117, where oneDNN 2.6 has 83 to 117 (docs/measurements.md, "Without oneDNN").
+//
 // Debian's oneDNN 2.6 for AArch64, without SVE (instructions counted by qemu, one thread): 2.4 for each
 // multiply-add of a matmul of 128 x 128 x 128, and 4.5 of a 3x3 convolution of 32 channels, 14 x 14, where
 // this loop has 0.33 before packing. That is why RT_ONEDNN=AUTO leaves it out there.
@@ -38,64 +43,152 @@ constexpr int kRows = 4, kVectors = 2;
 constexpr int kColumns = kVectors * kLane;
 static_assert(kRows <= GemmLoops::kMostRows && kColumns <= GemmLoops::kMostColumns);
 
-/// Adds the products of one column of a and one row of b.
-RT_INLINE void step(const float* a, const float* b, V (&sums)[kRows][kVectors]) {
-  V row[kVectors];
-#pragma GCC unroll 3
-  for (int j = 0; j < kVectors; ++j) row[j] = load<V>(b + j * kLane);
-#if defined(__aarch64__)  // GCC takes a lane as the multiplication's operand only where it is asked to
-#define RT_ROW(four, lane)                                                          \
-  _Pragma("GCC unroll 3") for (int j = 0; j < kVectors; ++j) sums[four + lane][j] = \
-      vfmaq_laneq_f32(sums[four + lane][j], row[j], column[four / kLane], lane)
-  const float32x4_t column[2] = {vld1q_f32(a), vld1q_f32(a + kLane)};
-  RT_ROW(0, 0);
-  RT_ROW(0, 1);
-  RT_ROW(0, 2);
-  RT_ROW(0, 3);
-  RT_ROW(4, 0);
-  RT_ROW(4, 1);
-  RT_ROW(4, 2);
-  RT_ROW(4, 3);
-#undef RT_ROW
-#else
+/// Sums of kR rows and kV vectors.
+template <int kR, int kV>
+struct Sums {
+  V of[kR][kV];
+
+  RT_INLINE void clear() {
 #pragma GCC unroll 14
-  for (int i = 0; i < kRows; ++i) {
-    const V element = a[i] - V{};
+    for (int i = 0; i < kR; ++i)
 #pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) sums[i][j] += row[j] * element;
+      for (int j = 0; j < kV; ++j) of[i][j] = V{};
+  }
+  /// Adds the products of one column of a, whose row i is element(i), and one row of b.
+  template <class Element>
+  RT_INLINE void step(const float* b, const Element& element) {
+    V row[kV];
+#pragma GCC unroll 3
+    for (int j = 0; j < kV; ++j) row[j] = load<V>(b + j * kLane);
+#pragma GCC unroll 14
+    for (int i = 0; i < kR; ++i) {
+      const V factor = element(i) - V{};
+#pragma GCC unroll 3
+      for (int j = 0; j < kV; ++j) of[i][j] += row[j] * factor;
+    }
+  }
+#if defined(__aarch64__)
+  /// The same for a's rows next to each other. GCC takes a lane as the multiplication's operand only where it
+  /// is asked to.
+  template <int kLaneOf>
+  RT_INLINE void lane_step(const V& four, int first, const V (&row)[kV]) {
+#pragma GCC unroll 3
+    for (int j = 0; j < kV; ++j)
+      of[first + kLaneOf][j] = vfmaq_laneq_f32(of[first + kLaneOf][j], row[j], four, kLaneOf);
+  }
+  RT_INLINE void step(const float* b, const float* a) {
+    V row[kV];
+#pragma GCC unroll 3
+    for (int j = 0; j < kV; ++j) row[j] = load<V>(b + j * kLane);
+#pragma GCC unroll 2
+    for (int first = 0; first < kR; first += kLane) {
+      const V four = vld1q_f32(a + first);
+      lane_step<0>(four, first, row);
+      lane_step<1>(four, first, row);
+      lane_step<2>(four, first, row);
+      lane_step<3>(four, first, row);
+    }
+  }
+#else
+  RT_INLINE void step(const float* b, const float* a) {
+    step(b, [&](int i) { return a[i]; });
   }
 #endif
+  /// The first m rows and n columns, n > (kV - 1) kLane.
+  RT_INLINE void write(float* y, int64_t stride, int64_t m, int64_t n, bool accumulate) const {
+    const int64_t last = n - (kV - 1) * kLane;
+    if (last == kLane) {
+#pragma GCC unroll 14
+      for (int i = 0; i < kR; ++i) {
+        if (i == m) break;
+        float* const to = y + i * stride;
+#pragma GCC unroll 3
+        for (int j = 0; j < kV; ++j)
+          store(to + j * kLane, accumulate ? of[i][j] + load<V>(to + j * kLane) : of[i][j]);
+      }
+      return;
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < kR; ++i) {
+      if (i == m) break;
+      float* to = y + i * stride;
+#pragma GCC unroll 2
+      for (int j = 0; j + 1 < kV; ++j, to += kLane) store(to, accumulate ? of[i][j] + load<V>(to) : of[i][j]);
+#if defined(__AVX512F__)
+      const auto mask = static_cast<__mmask16>((1u << last) - 1);
+      const V sum = of[i][kV - 1];
+      _mm512_mask_storeu_ps(to, mask, accumulate ? sum + _mm512_maskz_loadu_ps(mask, to) : sum);
+#else
+      float part[kLane];
+      store(part, of[i][kV - 1]);
+      for (int64_t c = 0; c < last; ++c) to[c] = accumulate ? to[c] + part[c] : part[c];
+#endif
+    }
+  }
+};
+
+/// One tile: a's rows next to each other, as packed, kRows apart from step to step.
+template <int kR, int kV>
+void packed_tile(const float* a, const float* b, int64_t k, float* y, int64_t stride, int64_t m, int64_t n,
+                 bool accumulate) {
+  Sums<kR, kV> sums;
+  sums.clear();
+  for (int64_t p = 0; p < k; ++p, a += kRows, b += kColumns) sums.step(b, a);
+  sums.write(y, stride, m, n, accumulate);
 }
+
+/// By the tile's rows, in pairs (NEON: in fours), and vectors: what lies outside of the result is not
+/// multiplied.
+#if defined(__aarch64__)
+constexpr int kRowUnit = 4;
+#else
+constexpr int kRowUnit = 2;
+#endif
+constexpr int kRowUnits = kRows / kRowUnit;
+using Tile = void (*)(const float*, const float*, int64_t, float*, int64_t, int64_t, int64_t, bool);
+struct TileTable {
+  Tile of[kRowUnits][kVectors];
+};
+template <int... kIndex>
+constexpr TileTable packed_tiles(std::integer_sequence<int, kIndex...>) {
+  TileTable table{};
+  ((table.of[kIndex / kVectors][kIndex % kVectors] =
+        &packed_tile<(kIndex / kVectors + 1) * kRowUnit, kIndex % kVectors + 1>),
+   ...);
+  return table;
+}
+constexpr TileTable kPackedTiles = packed_tiles(Lanes<kRowUnits * kVectors>{});
 
 void tile(const float* a, const float* b, int64_t k, float* y, int64_t stride, int64_t m, int64_t n,
           bool accumulate) {
-  V sums[kRows][kVectors];
-#pragma GCC unroll 14
-  for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  for (int64_t p = 0; p < k; ++p, a += kRows, b += kColumns) step(a, b, sums);
-  if (m == kRows && n == kColumns) {
-#pragma GCC unroll 14
-    for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 3
-      for (int j = 0; j < kVectors; ++j) {
-        float* to = y + i * stride + j * kLane;
-        store(to, accumulate ? sums[i][j] + load<V>(to) : sums[i][j]);
-      }
-    return;
-  }
-  float whole[kRows * kColumns];
-#pragma GCC unroll 14
-  for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) store(whole + i * kColumns + j * kLane, sums[i][j]);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      const float sum = whole[i * kColumns + j];
-      y[i * stride + j] = accumulate ? y[i * stride + j] + sum : sum;
-    }
+  kPackedTiles.of[(m + kRowUnit - 1) / kRowUnit - 1][(n + kLane - 1) / kLane - 1](a, b, k, y, stride, m, n,
+                                                                                  accumulate);
 }
+
+#if defined(__SSE2__)
+/// A whole tile's rows in place. Every third row has a pointer of its own; the two after it are reached by
+/// the addressing modes, since pointers for all would not fit into registers.
+template <int kV>
+void tile_in_place(const float* a, int64_t a_stride, const float* b, int64_t k, float* y, int64_t stride,
+                   int64_t n, bool accumulate) {
+  constexpr int kPointers = (kRows + 2) / 3;
+  const float* at[kPointers];
+#pragma GCC unroll 5
+  for (int i = 0; i < kPointers; ++i) at[i] = a + 3 * i * a_stride;
+  Sums<kRows, kV> sums;
+  sums.clear();
+  for (int64_t p = 0; p < k; ++p, b += kColumns) {
+    sums.step(b, [&](int i) { return at[i / 3][i % 3 * a_stride]; });
+#pragma GCC unroll 5
+    for (int i = 0; i < kPointers; ++i) ++at[i];
+  }
+  sums.write(y, stride, kRows, n, accumulate);
+}
+void rows_tile(const float* a, int64_t a_stride, const float* b, int64_t k, float* y, int64_t stride,
+               int64_t n, bool accumulate) {
+  (n <= kLane ? tile_in_place<1> : tile_in_place<2>)(a, a_stride, b, k, y, stride, n, accumulate);
+}
+#endif
 
 /// Four rows of four floats become four columns.
 RT_INLINE void gather_square(const float* x0, const float* x1, const float* x2, const float* x3, float* to,
@@ -124,6 +217,25 @@ void gather(const float* const* x, int64_t k, float* to, int64_t width) {
       at[1] = x1[i];
       at[2] = x2[i];
       at[3] = x3[i];
+    }
+  }
+  for (; j + 2 <= width; j += 2) {
+    using Four = Vector<float, 16>;
+    const float *x0 = x[j], *x1 = x[j + 1];
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4) {
+      const Four r0 = load<Four>(x0 + i), r1 = load<Four>(x1 + i);
+      const Four low = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
+                 high = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+      float* const at = to + i * width + j;
+      __builtin_memcpy(at, &low, 8);
+      __builtin_memcpy(at + width, reinterpret_cast<const char*>(&low) + 8, 8);
+      __builtin_memcpy(at + 2 * width, &high, 8);
+      __builtin_memcpy(at + 3 * width, reinterpret_cast<const char*>(&high) + 8, 8);
+    }
+    for (; i < k; ++i) {
+      to[i * width + j] = x0[i];
+      to[i * width + j + 1] = x1[i];
     }
   }
   for (; j < width; ++j)
@@ -175,6 +287,9 @@ constexpr GemmLoops make_loops() {
   table.rows = kRows;
   table.columns = kColumns;
   table.tile = &tile;
+#if defined(__SSE2__)
+  table.rows_tile = &rows_tile;
+#endif
   table.gather = &gather;
   table.copy = &copy;
   table.depthwise = &depthwise;

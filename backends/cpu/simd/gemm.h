@@ -15,6 +15,9 @@ struct GemmLoops {
   /// only the tile's first m rows and n columns, which are `stride` apart in y.
   void (*tile)(const float* a, const float* b, int64_t k, float* y, int64_t stride, int64_t m, int64_t n,
                bool accumulate);
+  /// A whole tile's rows of a in place, a_stride floats apart, instead of a panel; null where there is none.
+  void (*rows_tile)(const float* a, int64_t a_stride, const float* b, int64_t k, float* y, int64_t stride,
+                    int64_t n, bool accumulate);
   /// A panel [k][width] from `width` rows of k floats each: to[i * width + j] = x[j][i].
   void (*gather)(const float* const* x, int64_t k, float* to, int64_t width);
   /// A panel of consecutive columns: to[i * width + j] = x[i * stride + j], and 0 for count <= j < width.

@@ -11,6 +11,7 @@
 #include "backends/cpu/simd/winograd.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/winograd_points.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 #if defined(__AVX512F__)
@@ -20,58 +21,6 @@ using V = Vector<float>;
 using Shape = WinogradShape;
 constexpr int64_t kLane = kLanes<float>, kPoints = Shape::kPoints, kTileBlock = Shape::kTileBlock,
                   kOutBlock = Shape::kOutBlock, kInBlock = Shape::kInBlock;
-
-// --- the 1-D transforms of six, four or three values
-
-/// B' x
-RT_INLINE void patch_points(const V* x, int64_t step, V* y, int64_t y_step) {
-  const V x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step], x5 = x[5 * step];
-  const V even = x4 - 4.0f * x2, odd = x3 - 4.0f * x1, outer = x4 - x2, inner = 2.0f * (x3 - x1);
-  y[0] = 4.0f * x0 - 5.0f * x2 + x4;
-  y[y_step] = even + odd;
-  y[2 * y_step] = even - odd;
-  y[3 * y_step] = outer + inner;
-  y[4 * y_step] = outer - inner;
-  y[5 * y_step] = 4.0f * x1 - 5.0f * x3 + x5;
-}
-/// A' x
-RT_INLINE void points_results(const V* x, int64_t step, V* y, int64_t y_step) {
-  const V sum1 = x[step] + x[2 * step], difference1 = x[step] - x[2 * step];
-  const V sum2 = x[3 * step] + x[4 * step], difference2 = x[3 * step] - x[4 * step];
-  y[0] = x[0] + sum1 + sum2;
-  y[y_step] = difference1 + 2.0f * difference2;
-  y[2 * y_step] = sum1 + 4.0f * sum2;
-  y[3 * y_step] = difference1 + 8.0f * difference2 + x[5 * step];
-}
-/// A y
-RT_INLINE void result_points(const V* x, int64_t step, V* y, int64_t y_step) {
-  const V even1 = x[0] + x[2 * step], odd1 = x[step] + x[3 * step];
-  const V even2 = x[0] + 4.0f * x[2 * step], odd2 = 2.0f * x[step] + 8.0f * x[3 * step];
-  y[0] = x[0];
-  y[y_step] = even1 + odd1;
-  y[2 * y_step] = even1 - odd1;
-  y[3 * y_step] = even2 + odd2;
-  y[4 * y_step] = even2 - odd2;
-  y[5 * y_step] = x[3 * step];
-}
-/// G g
-RT_INLINE void weight_points(const V* x, int64_t step, V* y, int64_t y_step) {
-  const V outer = x[0] + x[2 * step], wide = x[0] + 4.0f * x[2 * step];
-  y[0] = 0.25f * x[0];
-  y[y_step] = (-1.0f / 6) * (outer + x[step]);
-  y[2 * y_step] = (-1.0f / 6) * (outer - x[step]);
-  y[3 * y_step] = (1.0f / 24) * (wide + 2.0f * x[step]);
-  y[4 * y_step] = (1.0f / 24) * (wide - 2.0f * x[step]);
-  y[5 * y_step] = x[2 * step];
-}
-/// G' x
-RT_INLINE void points_weights(const V* x, int64_t step, V* y, int64_t y_step) {
-  const V sum1 = x[step] + x[2 * step], difference1 = x[2 * step] - x[step];
-  const V sum2 = x[3 * step] + x[4 * step], difference2 = x[3 * step] - x[4 * step];
-  y[0] = 0.25f * x[0] - (1.0f / 6) * sum1 + (1.0f / 24) * sum2;
-  y[y_step] = (1.0f / 6) * difference1 + (1.0f / 12) * difference2;
-  y[2 * y_step] = (1.0f / 6) * (sum2 - sum1) + x[5 * step];
-}
 
 /// Strides between points in floats, of weights, of accumulators and of patches.
 constexpr int64_t kWeightStep = Shape::padded(kOutBlock * kInBlock),
@@ -84,14 +33,6 @@ RT_INLINE int64_t position_of(int64_t channel) {
   return channel / kInBlock * kInBlock * kTileBlock + channel % kInBlock;
 }
 
-/// The 2-D transform from 1-D ones: kFrom x kFrom vectors to kTo x kTo.
-template <int kFrom, int kTo, auto kTransform>
-RT_INLINE void both_ways(const V* x, V* y) {
-  V between[kTo * kFrom];
-  for (int64_t i = 0; i < kFrom; ++i) kTransform(x + i, kFrom, between + i, kFrom);
-  for (int64_t i = 0; i < kTo; ++i) kTransform(between + i * kFrom, 1, y + i * kTo, 1);
-}
-
 // --- tiles
 
 struct Tile {
@@ -100,17 +41,6 @@ struct Tile {
 RT_INLINE Tile tile_of(const Shape& shape, int64_t tile) {
   const int64_t columns = shape.tile_columns(), rows = shape.tile_rows();
   return {tile / (rows * columns), tile / columns % rows * Shape::kTile, tile % columns * Shape::kTile};
-}
-
-/// The kSize x kSize vectors of an image from (row, column) on, 0 outside.
-template <int kSize>
-RT_INLINE void load_window(const float* image, int64_t height, int64_t width, int64_t channels, int64_t row,
-                           int64_t column, V* to) {
-  for (int64_t i = 0; i < kSize; ++i)
-    for (int64_t k = 0; k < kSize; ++k) {
-      const bool inside = row + i >= 0 && row + i < height && column + k >= 0 && column + k < width;
-      to[i * kSize + k] = inside ? load<V>(image + ((row + i) * width + column + k) * channels) : V{};
-    }
 }
 
 void transform_patches(const Shape& shape, const float* x, float* v, int64_t block, int64_t channel,
@@ -127,7 +57,7 @@ void transform_patches(const Shape& shape, const float* x, float* v, int64_t blo
       load_window<6>(x + tile.sample * shape.height * shape.width * shape.channels + channel, shape.height,
                      shape.width, shape.channels, tile.row - shape.pad_top, tile.column - shape.pad_left,
                      patch);
-      both_ways<6, 6, patch_points>(patch, points);
+      both_ways<6, 6, patch_points<V>>(patch, points);
     } else {
       for (V& point : points) point = V{};
     }
@@ -148,7 +78,7 @@ void transform_results(const Shape& shape, const float* dy, float* v, int64_t bl
       const Tile tile = tile_of(shape, first + t);
       load_window<4>(dy + tile.sample * shape.out_height * shape.out_width * shape.out_channels + channel,
                      shape.out_height, shape.out_width, shape.out_channels, tile.row, tile.column, results);
-      both_ways<4, 6, result_points>(results, points);
+      both_ways<4, 6, result_points<V>>(results, points);
     } else {
       for (V& point : points) point = V{};
     }
@@ -163,7 +93,7 @@ void store_results(const Shape& shape, const float* points, float* y, int64_t bl
     for (int64_t c = 0; c < kOutBlock; c += kLane) {
       V from[kPoints], results[16];
       for (int64_t p = 0; p < kPoints; ++p) from[p] = load<V>(points + p * kSumStep + t * kOutBlock + c);
-      both_ways<6, 4, points_results>(from, results);
+      both_ways<6, 4, points_results<V>>(from, results);
       for (int64_t i = 0; i < 4 && tile.row + i < shape.out_height; ++i)
         for (int64_t k = 0; k < 4 && tile.column + k < shape.out_width; ++k)
           store(y +
@@ -187,7 +117,7 @@ void transform_weights(const float* weight, int64_t row_length, int64_t rows, in
         __builtin_prefetch(weight + ((i + kAhead) * 9 + tap) * row_length + k);
       for (int64_t tap = 0; tap < 9; ++tap)
         window[kRotated ? 8 - tap : tap] = load<V>(weight + (i * 9 + tap) * row_length + k);
-      both_ways<3, 6, weight_points>(window, points);
+      both_ways<3, 6, weight_points<V>>(window, points);
       for (int64_t p = 0; p < kPoints; ++p) store(u + p * kWeightStep + i * columns + k, points[p]);
     }
 }
@@ -269,7 +199,7 @@ void weight_gradient(const Shape& shape, const float* v, const float* dv, float*
       for (int64_t k = 0; k < 32; k += kLane) {
         V points[kPoints], window[9];
         for (int64_t p = 0; p < kPoints; ++p) points[p] = load<V>(workspace + p * kSumStep + o * 32 + k);
-        both_ways<6, 3, points_weights>(points, window);
+        both_ways<6, 3, points_weights<V>>(points, window);
         for (int64_t tap = 0; tap < 9; ++tap)
           store(dw + ((out + o) * 9 + tap) * shape.channels + in + k, window[tap]);
       }

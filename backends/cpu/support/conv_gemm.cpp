@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kMostTaps = 256;
 /// Channels of a depthwise weight gradient that a thread sums at a time.
 constexpr int64_t kChannels = 64;
+/// Elements of a depthwise result that get their epilogue at a time, from L1.
+constexpr int64_t kFinished = 2048;
 
 struct Convolution {
   const GemmLoops* loops;
@@ -160,32 +162,42 @@ struct Convolution {
 
   void run_forward(const Call& call, const float* panels, float* workspaces) const noexcept {
     const float* image = call.in<float>(0);
-    const int64_t channels = blocks.n * g.groups;
+    const int64_t channels = blocks.n * g.groups, stride = gathered_channels();
+    const bool in_place = points.same() && blocks.in_place(stride);
     multiply_panels(
         blocks, g.groups,
-        [&](int64_t group, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept {
+        [&](int64_t group, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept -> PanelA {
+          if (in_place && (panel + 1) * loops->rows <= blocks.m)
+            return {image + panel * loops->rows * stride + group * gathered_group() + k0, stride};
           gather(image, group, panel, k0, steps, to);
+          return {to};
         },
         [&](int64_t group, int64_t panel, int64_t k0, int64_t, float*) noexcept {
           return panels + group * blocks.packed() + (panel * blocks.k + k0) * loops->columns;
         },
-        [&](int64_t group) noexcept { return call.out<float>() + group * blocks.n; }, channels, workspaces);
+        [&](int64_t group) noexcept { return call.out<float>() + group * blocks.n; }, channels,
+        [&](int64_t group, Range rows, Range columns) noexcept {
+          finish.run_block(call.out<float>(), bias(call), residual(call), 0, rows,
+                           {group * blocks.n + columns.begin, group * blocks.n + columns.end}, channels);
+        },
+        workspaces);
   }
   void run_weight_gradient(const Call& call, float* workspaces) const noexcept {
     const float *x = call.in<float>(0), *dy = call.in<float>(1);
     multiply_panels(
         blocks, g.groups,
-        [&](int64_t group, int64_t panel, int64_t p0, int64_t steps, float* to) noexcept {
+        [&](int64_t group, int64_t panel, int64_t p0, int64_t steps, float* to) noexcept -> PanelA {
           const int64_t first = panel * loops->rows;
           loops->copy(dy + p0 * g.output_channels + group * blocks.m + first, g.output_channels,
                       std::min(loops->rows, blocks.m - first), steps, to, loops->rows);
+          return {to};
         },
         [&](int64_t group, int64_t panel, int64_t p0, int64_t steps, float* buffer) noexcept {
           gather_columns(x, group, panel, p0, steps, buffer);
           return static_cast<const float*>(buffer);
         },
         [&](int64_t group) noexcept { return call.out<float>() + group * blocks.m * blocks.n; }, blocks.n,
-        workspaces);
+        [](int64_t, Range, Range) noexcept {}, workspaces);
   }
 
   // --- depthwise
@@ -202,6 +214,7 @@ struct Convolution {
     parallel_for(points.count(), channels * taps / 4 + taps, 1, [&](int64_t begin, int64_t end) noexcept {
       const float *from[kMostTaps], *of_tap[kMostTaps];
       ConvPoints::Point at = points.point(begin);
+      int64_t finished = begin;
       for (int64_t p = begin; p < end; ++p, points.next(at)) {
         int64_t found = 0;
         for (int64_t tap = 0; tap < taps; ++tap) {
@@ -211,6 +224,10 @@ struct Convolution {
           of_tap[found++] = weight + tap * channels;
         }
         loops->depthwise(from, of_tap, found, channels, call.out<float>() + p * channels);
+        if ((p + 1 - finished) * channels < kFinished && p + 1 < end) continue;
+        finish.run_part(call.out<float>(), bias(call), residual(call), finished * channels,
+                        (p + 1) * channels);
+        finished = p + 1;
       }
     });
   }
@@ -237,10 +254,15 @@ struct Convolution {
                  });
   }
 
-  void end(const Call& call) const noexcept {
-    finish.run(call.out<float>(),
-               inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
-               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  const float* bias(const Call& call) const noexcept {
+    return inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr;
+  }
+  const float* residual(const Call& call) const noexcept {
+    return inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr;
+  }
+  void run_plainly(const Call& call) const noexcept {
+    convolve_plainly(kind, g, call.in<float>(0), call.in<float>(1), call.out<float>());
+    finish.run(call.out<float>(), bias(call), residual(call));
   }
 };
 
@@ -280,11 +302,7 @@ KernelPtr make_conv_gemm(const CpuDevice& device, OpKind kind, const ConvGeometr
   Requirements requirements;
   const bool plain = constant_weight != nullptr && !depthwise && conv->padded &&
                      !finite(constant_weight, geometry.weight_shape());
-  if (plain)
-    return make_kernel([conv](const Call& call) noexcept {
-      convolve_plainly(conv->kind, conv->g, call.in<float>(0), call.in<float>(1), call.out<float>());
-      conv->end(call);
-    });
+  if (plain) return make_kernel([conv](const Call& call) noexcept { conv->run_plainly(call); });
   if (!depthwise) requirements.scratch = floats(threads * conv->blocks.workspace());
   const int64_t packed =
       depthwise ? geometry.weight_shape().elements() : geometry.groups * conv->blocks.packed();
@@ -299,17 +317,14 @@ KernelPtr make_conv_gemm(const CpuDevice& device, OpKind kind, const ConvGeometr
   };
   auto body = [=](const Call& call) noexcept {
     if (weights.constant == nullptr && !depthwise && conv->padded &&
-        !finite(call.in<float>(1), conv->g.weight_shape())) {
-      convolve_plainly(conv->kind, conv->g, call.in<float>(0), call.in<float>(1), call.out<float>());
-      return conv->end(call);
-    }
+        !finite(call.in<float>(1), conv->g.weight_shape()))
+      return conv->run_plainly(call);
     const float* const panels =
         weights.panels(call, [&](float* to) noexcept { pack(call.in<float>(1), to); });
     if (depthwise)
       conv->run_depthwise(call, panels);
     else
       conv->run_forward(call, panels, call.scratch<float>());
-    conv->end(call);
   };
   return make_packing_kernel(
       device, [=](float* to) noexcept { pack(static_cast<const float*>(constant_weight), to); },

@@ -41,6 +41,15 @@ class ConvPoints {
   int64_t count() const noexcept { return count_; }
   int64_t taps() const noexcept { return static_cast<int64_t>(offsets_.size()); }
 
+  /// Whether each point finds the one of the same index: windows of one element, next to each other.
+  bool same() const noexcept {
+    bool all = true;
+    for (size_t i = 0; i < rank_; ++i)
+      all = all && axes_[i].kernel == 1 && axes_[i].stride == 1 && axes_[i].pad_begin == 0 &&
+            axes_[i].input == axes_[i].output;
+    return all;
+  }
+
   Point point(int64_t index) const noexcept {
     Point point;
     for (size_t i = rank_; i-- > 0;) {

@@ -79,15 +79,18 @@ Finish::Finish(const Simd& simd, const Shape& result, const op::EpilogueAttribut
 
 void Finish::run(float* y, const float* bias, const float* residual) const noexcept {
   if (bias == nullptr && residual == nullptr && activation_ == nullptr) return;
-  parallel_for(elements_, 4, 64, [&](int64_t begin, int64_t end) noexcept {
-    if (bias != nullptr)
-      for_each_run(plan_, begin, end,
-                   [&](int64_t first, const std::array<int64_t, 2>& offset, int64_t count) {
-                     add_bias_(y + first, bias + offset[1], y + first, count);
-                   });
-    if (residual != nullptr) add_(y + begin, residual + begin, y + begin, end - begin);
-    if (activation_ != nullptr) activation_(y + begin, y + begin, end - begin, alpha_, beta_);
-  });
+  parallel_for(elements_, 4, 64,
+               [&](int64_t begin, int64_t end) noexcept { run_part(y, bias, residual, begin, end); });
+}
+
+void Finish::run_part(float* y, const float* bias, const float* residual, int64_t begin,
+                      int64_t end) const noexcept {
+  if (bias != nullptr)
+    for_each_run(plan_, begin, end, [&](int64_t first, const std::array<int64_t, 2>& offset, int64_t count) {
+      add_bias_(y + first, bias + offset[1], y + first, count);
+    });
+  if (residual != nullptr) add_(y + begin, residual + begin, y + begin, end - begin);
+  if (activation_ != nullptr) activation_(y + begin, y + begin, end - begin, alpha_, beta_);
 }
 
 }  // namespace librt::cpu

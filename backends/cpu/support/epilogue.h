@@ -43,6 +43,17 @@ class Finish {
   Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue, const Shape& bias);
   /// bias and residual are null where there is none.
   void run(float* y, const float* bias, const float* residual) const noexcept;
+  /// The same for the elements [begin, end) only, on the calling thread: while a kernel has them in a cache.
+  void run_part(float* y, const float* bias, const float* residual, int64_t begin,
+                int64_t end) const noexcept;
+  /// For rows and columns [.., ..) of a matrix of `stride` columns whose first element is element `at` of y.
+  void run_block(float* y, const float* bias, const float* residual, int64_t at, Range rows, Range columns,
+                 int64_t stride) const noexcept {
+    if (columns.begin == 0 && columns.end == stride)
+      return run_part(y, bias, residual, at + rows.begin * stride, at + rows.end * stride);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      run_part(y, bias, residual, at + row * stride + columns.begin, at + row * stride + columns.end);
+  }
 
  private:
   int64_t elements_ = 0;

@@ -42,28 +42,35 @@ KernelPtr make_matmul_gemm(const CpuDevice& device, MatMulGeometry g, const void
                         kKey + (g.transpose_b ? 1 : 0), 1, requirements);
   auto body = [=](const Call& call) noexcept {
     const GemmLoops& loops = *blocks.loops;
+    const bool in_place = blocks.in_place(g.k);
     const float* a = call.in<float>(0);
+    const float* bias = inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr;
+    const float* residual =
+        inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr;
     const float* const panels =
         b.panels(call, [&](float* to) noexcept { pack_matrices(blocks, g, call.in<float>(1), to); });
     multiply_panels(
         blocks, products,
-        [&](int64_t product, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept {
+        [&](int64_t product, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept -> PanelA {
           const float* matrix = a + g.operand_index(g.a_batch, product) * g.m * g.k;
           const int64_t first = panel * loops.rows, count = std::min(loops.rows, g.m - first);
           if (g.transpose_a)
             loops.copy(matrix + k0 * g.m + first, g.m, count, steps, to, loops.rows);
+          else if (count == loops.rows && in_place)
+            return {matrix + first * g.k + k0, g.k};
           else
             gather_rows(loops, matrix + first * g.k + k0, g.k, count, steps, to, loops.rows);
+          return {to};
         },
         [&](int64_t product, int64_t panel, int64_t k0, int64_t, float*) noexcept {
           return panels + g.operand_index(g.b_batch, product) * blocks.packed() +
                  (panel * g.k + k0) * loops.columns;
         },
         [&](int64_t product) noexcept { return call.out<float>() + product * g.m * g.n; }, g.n,
+        [&](int64_t product, Range rows, Range columns) noexcept {
+          finish.run_block(call.out<float>(), bias, residual, product * g.m * g.n, rows, columns, g.n);
+        },
         call.scratch<float>());
-    finish.run(call.out<float>(),
-               inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
-               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
   };
   return make_packing_kernel(
       device,

@@ -1,0 +1,26 @@
+// Winograd's convolution F(4x4, 3x3) with weights transformed before (Lavin & Gray 2016), tile by tile; the
+// products in between are GEMMs of gemm.h. winograd.h is for weights that change.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace librt::cpu {
+
+/// Channels are multiples of kChannels.
+struct WinogradTileLoops {
+  static constexpr int64_t kTile = 4, kPoints = 36, kChannels = 16;
+
+  /// B' x B of the 6x6 patch of an image [height, width, channels] that begins at (row, column), zeros
+  /// outside: point p goes to v + p v_step, [channels].
+  void (*patch)(const float* image, int64_t height, int64_t width, int64_t channels, int64_t row,
+                int64_t column, float* v, int64_t v_step);
+  /// A' m A of a tile whose point p is at m + p m_step, [channels]: its first rows x columns results to y,
+  /// [rows][row_step], [columns][channels].
+  void (*results)(const float* m, int64_t m_step, int64_t channels, float* y, int64_t row_step, int64_t rows,
+                  int64_t columns);
+  /// G g G' of kChannels channels of a window, whose taps are tap_step apart: point p goes to u + p u_step.
+  void (*weights)(const float* window, int64_t tap_step, float* u, int64_t u_step);
+};
+RT_DECLARE_LOOPS(WinogradTileLoops);
+
+}  // namespace librt::cpu

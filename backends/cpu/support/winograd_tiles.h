@@ -1,0 +1,15 @@
+// conv.winograd: our own Winograd convolution F(4x4, 3x3) with constant weights, for builds without oneDNN.
+#pragma once
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/support/epilogue.h"
+#include "runtime/geometry/windows.h"
+
+namespace librt::cpu {
+
+/// Whether it computes this convolution, and pays.
+Status supports_winograd_tiles(const ConvGeometry& geometry, const float* weight);
+KernelPtr make_winograd_tiles(const CpuDevice& device, const ConvGeometry& geometry, const float* weight,
+                              const Finish& finish, const EpilogueInputs& inputs);
+
+}  // namespace librt::cpu
