@@ -53,6 +53,12 @@ struct StepScalars {
   }
 };
 
+/// Of Adam and Lamb, before weight decay.
+RT_DEVICE float adam_direction(const StepArguments& to, const StepScalars& scalars, float mean,
+                               float variance) {
+  return mean * scalars.correction1 / (sqrtf(variance * scalars.correction2) + to.epsilon);
+}
+
 /// One element: returns its direction, p' = p - rate direction; updates the states; decoupled decay changes
 /// p.
 RT_DEVICE float step_direction(const StepArguments& to, const StepScalars& scalars, float& p, float grad,
@@ -74,7 +80,7 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepScalars& scala
       s1 = to.beta2 * s1 + to.one_minus_beta2 * g * g;
       float variance = s1;
       if (to.has[2]) variance = s2 = Maximum{}(s2, s1);
-      const float direction = s0 * scalars.correction1 / (sqrtf(variance * scalars.correction2) + to.epsilon);
+      const float direction = adam_direction(to, scalars, s0, variance);
       return to.rule == StepRule::Lamb ? direction + to.weight_decay * p : direction;
     }
     case StepRule::RmsProp: {
@@ -149,7 +155,7 @@ struct Weight {
 struct Squares {
   float parameter = 0, direction = 0;
 };
-/// Elements [first, first + kEach) before `end`, with their states. Lamb's direction is stored for
+/// Elements [first, first + kEach) before `end`, with their states. Lamb leaves the parameter to
 /// apply_lamb().
 template <class T>
 RT_DEVICE void step_four(const StepArguments& to, const Weight& weight, const StepScalars& scalars,
@@ -169,7 +175,10 @@ RT_DEVICE void step_four(const StepArguments& to, const Weight& weight, const St
         squares.direction += direction[k] * direction[k];
       }
     }
-    if (to.rule == StepRule::Lamb) return store_before(to.direction, direction, first, end);
+    if (to.rule == StepRule::Lamb) {
+      if (to.direction != nullptr) store_before(to.direction, direction, first, end);
+      return;
+    }
   }
   store_floats<T>(weight.new_parameter, parameter, first, end);
 }
@@ -310,7 +319,8 @@ __global__ void __launch_bounds__(kThreads)
   store_squares(to, squares);
 }
 
-/// p' = p - rate ratio direction, ratio = |p| / |direction|.
+/// p' = p - rate ratio direction, ratio = |p| / |direction|. The direction follows from the new states again;
+/// quantized ones are rounded, and so the first pass has kept it.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     apply_lamb(const __grid_constant__ StepArguments to, const __grid_constant__ StepTable table) {
@@ -319,10 +329,11 @@ __global__ void __launch_bounds__(kThreads)
   if (scalars.skips) return;  // the first pass has stored p
   const Place place(table);
   const Weight weight(table, place);
+  const float* sums = to.squares + 2 * (blockIdx.x - place.block);
   Squares squares;
   for (unsigned i = threadIdx.x; i < place.blocks; i += kThreads) {
-    squares.parameter += to.squares[2 * i];
-    squares.direction += to.squares[2 * i + 1];
+    squares.parameter += sums[2 * i];
+    squares.direction += sums[2 * i + 1];
   }
   const float parameter = block_sum(squares.parameter, shared),
               direction = block_sum(squares.direction, shared);
@@ -330,7 +341,18 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t count = place.count, stride = place.stride();
   for (int64_t i = place.first_element(); i < count; i += stride) {
     Four p = load_floats<T>(weight.parameter, i, count);
-    const Four step = load_before<kEach>(to.direction, i, count);
+    Four step;
+    if (to.direction != nullptr) {
+      step = load_before<kEach>(to.direction, i, count);
+    } else {
+      const Four mean =
+                     load_before<kEach>(place.result<const float>(table, StepTable::kFirstState), i, count),
+                 variance = load_before<kEach>(place.result<const float>(table, StepTable::kFirstState + 1),
+                                               i, count);
+      RT_UNROLL
+      for (int k = 0; k < kEach; ++k)
+        step[k] = adam_direction(to, scalars, mean[k], variance[k]) + to.weight_decay * p[k];
+    }
     RT_UNROLL
     for (int k = 0; k < kEach; ++k) p[k] -= ratio * scalars.rate * step[k];
     store_floats<T>(weight.new_parameter, p, i, count);

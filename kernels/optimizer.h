@@ -12,8 +12,9 @@ namespace librt::cuda {
 enum class StepRule : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, Lamb, Lion };
 
 inline constexpr int kMaxStates = 3;
-/// The largest grid of a step; Lamb has two sums per thread block.
-inline constexpr unsigned kMaxStepBlocks = 2048;
+/// The most thread blocks that one weight takes, and those of all weights of a launch of Lamb, which has two
+/// sums per thread block.
+inline constexpr unsigned kMaxStepBlocks = 2048, kMaxLambBlocks = 8 * kMaxStepBlocks;
 
 /// What the weights of a launch have in common. Scalars are passed as device pointers, so that recorded work
 /// never changes. Formulas: schema/ops.fbs.
@@ -32,8 +33,8 @@ struct StepArguments {
   float momentum = 0;  ///< RmsProp
   float epsilon = 0, weight_decay = 0;
   bool has[kMaxStates] = {};   ///< which states are present
-  float* direction = nullptr;  ///< Lamb: memory for as many values as the weight has
-  float* squares = nullptr;    ///< Lamb: memory for 2 kMaxStepBlocks values
+  float* direction = nullptr;  ///< Lamb with quantized states: memory for as many values as the weight has
+  float* squares = nullptr;    ///< Lamb: memory for two values per thread block
 
   bool operator==(const StepArguments&) const = default;
 };
@@ -79,8 +80,9 @@ struct StepTable {
 unsigned thread_blocks_of_step(int64_t count);
 unsigned thread_blocks_of_step(int64_t count, const BlockForm& form);
 
-/// Lamb: tables of one weight.
+/// Lamb: two launches, of at most kMaxLambBlocks.
 cudaError_t optimizer_step(const StepArguments& arguments, const StepTable& table, cudaStream_t stream);
+/// Lamb: tables of one weight.
 cudaError_t blockwise_step(const StepArguments& arguments, const BlockForm& form, const StepTable& table,
                            cudaStream_t stream);
 

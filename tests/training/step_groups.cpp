@@ -309,12 +309,25 @@ TEST(StepGroups, QuantizedStates) {
   steps.check(1, 10);
 }
 
-TEST(StepGroups, LambKeepsItsTwoPasses) {
+TEST(StepGroups, LambIsTwoLaunches) {
   Steps steps;
   for (const int64_t count : kCounts)
     if (!steps.add(op::LambStepAttributes{}, count, {})) GTEST_SKIP() << backend << " has no kernel for Lamb";
   steps.two_passes = true;
-  steps.check(2 * std::size(kCounts), 2 * std::size(kCounts));
+  steps.check(2, 2 * std::size(kCounts));
+}
+
+TEST(StepGroups, LambOutOfPlaceAndSkipped) {
+  for (const bool skipped : {false, true}) {
+    Steps steps;
+    steps.skipped = skipped;
+    steps.two_passes = true;
+    for (const int64_t count : kCounts)
+      for (const bool in_place : {true, false})
+        if (!steps.add(op::LambStepAttributes{}, count, {.in_place = in_place}))
+          GTEST_SKIP() << backend << " has no kernel for Lamb";
+    steps.check(4, 4 * std::size(kCounts));
+  }
 }
 
 TEST(StepGroups, OutOfPlace) {

@@ -134,17 +134,19 @@ Status CudaCommands::add_joining(std::unique_ptr<Task> task, const Bindings& bin
     };
     for (const BufferRef& ref : bindings.inputs) note(ref, false);
     for (const BufferRef& ref : bindings.outputs) note(ref, true);
-    note(bindings.scratch, true);
     std::vector<Access> all;  // of this task and those that it may be joined to
     size_t first = steps_.size();
     if (joinable_accesses_.size() < kMostAccesses && !depends_on_joinable(accesses)) {
       first = joinable_;
       all = joinable_accesses_;
     }
-    all.insert(all.end(), accesses.begin(), accesses.end());
     bool joined = false;
     for (size_t i = first; i < steps_.size() && !joined; ++i) joined = steps_[i].task->join(*task);
-    if (!joined) RT_TRY(add(std::move(task)));
+    if (!joined) {
+      note(bindings.scratch, true);
+      RT_TRY(add(std::move(task)));
+    }
+    all.insert(all.end(), accesses.begin(), accesses.end());
     joinable_ = first;
     joinable_accesses_ = std::move(all);
   } catch (...) {

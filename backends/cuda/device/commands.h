@@ -51,7 +51,8 @@ class CudaCommands final : public CommandList {
 
   Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
   /// add(), or join() of a task of the same kind, with nothing in between but others of this call that are
-  /// independent of each other. Not with profile or validation, where every node is a step of its own.
+  /// independent of each other. A task that has joined another leaves its scratch alone. Not with profile or
+  /// validation, where every node is a step of its own.
   Status add_joining(std::unique_ptr<Task> task, const Bindings& bindings) noexcept;
   /// Of an operand of the task to be added, which must be at a multiple of kOperandAlignment: else add()
   /// fails. Null for an absent one.

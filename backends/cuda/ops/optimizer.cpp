@@ -47,12 +47,17 @@ class StepTask final : public Task {
       return cudaErrorMemoryAllocation;
     }
   }
-  /// `later` has one weight. Lamb's first pass leaves in the scratch what its second one reads.
+  /// `later` has one weight. Its scratch is not used then, which has room for Lamb's sums of all weights.
   bool join(Task& later) override {
     const auto* other = dynamic_cast<const StepTask*>(&later);
-    if (other == nullptr || arguments_.rule == StepRule::Lamb || quantized_ != other->quantized_ ||
-        arguments_ != other->arguments_ || blocks_ != other->blocks_ ||
-        table_.stride != other->table_.stride || table_.results != other->table_.results || table_.full())
+    if (other == nullptr || quantized_ != other->quantized_) return false;
+    if (arguments_.rule == StepRule::Lamb &&
+        (quantized_ || table_.first_block[table_.weights] + other->table_.first_block[1] > kMaxLambBlocks))
+      return false;
+    StepArguments arguments = other->arguments_;
+    arguments.squares = arguments_.squares;
+    if (arguments_ != arguments || blocks_ != other->blocks_ || table_.stride != other->table_.stride ||
+        table_.results != other->table_.results || table_.full())
       return false;
     table_.add(other->table_.count[0], other->table_.first_block[1], other->table_.pointers);
     return true;
@@ -87,8 +92,10 @@ class StepKernel final : public Kernel {
     for (size_t i = 0; i < kMostStepStates; ++i) arguments_.has[i] = form_.has(i);
     requirements_ = in_place();
     if (form_.rule == op::StepRule::Lamb) {
-      direction_ = reserve_scratch(requirements_, static_cast<size_t>(count_) * sizeof(float));
-      squares_ = reserve_scratch(requirements_, 2 * kMaxStepBlocks * sizeof(float));
+      const bool quantized = form_.block_size > 0;
+      if (quantized) direction_ = reserve_scratch(requirements_, static_cast<size_t>(count_) * sizeof(float));
+      squares_ =
+          reserve_scratch(requirements_, 2 * (quantized ? kMaxStepBlocks : kMaxLambBlocks) * sizeof(float));
     }
   }
 
@@ -112,7 +119,7 @@ class StepKernel final : public Kernel {
       scalar(to.skip, form_.skip);
       if (form_.rule == op::StepRule::Lamb) {
         std::byte* const scratch = commands.address_of(bindings.scratch);
-        to.direction = reinterpret_cast<float*>(scratch + direction_);
+        if (form_.block_size > 0) to.direction = reinterpret_cast<float*>(scratch + direction_);
         to.squares = reinterpret_cast<float*>(scratch + squares_);
       }
       bool in_place = true;
@@ -178,7 +185,7 @@ class StepKernel final : public Kernel {
   StatePairs pairs_;
   StepArguments arguments_;             ///< without addresses
   Requirements requirements_;           ///< without more_in_place
-  size_t direction_ = 0, squares_ = 0;  ///< Lamb: in the scratch
+  size_t direction_ = 0, squares_ = 0;  ///< of Lamb, in the scratch
 };
 
 Result<KernelPtr> create_step(CudaDevice&, const NodeView& node) {
