@@ -232,6 +232,18 @@ TEST(OpenExtents, WhatANodeDemandsIsSolved) {
   EXPECT_NE(net.fitted[0].find("'h' is 96"), std::string::npos) << net.fitted[0];
 }
 
+TEST(OpenExtents, AnInputIsNotNamedAsAResult) {
+  Net net;
+  net.build.fit_symbols(net.fitted);
+  const ValueId x = net.input({"n", "3"});
+  // As many as the run finds: the demand that it is n has no solution among the inputs.
+  const ValueId found = net.build.emit(op::NonZeroAttributes{}, {x});
+  const ValueId y = net.build.reshape(x, net.concat({net.extent(found, 1), net.ints({3})}, 0));
+  EXPECT_EQ(net.dims(y), "NonZero#0; 3");
+  EXPECT_EQ(net.dims(x), "n; 3");
+  EXPECT_TRUE(net.fitted.empty());
+}
+
 TEST(OpenExtents, AnInputNamedAsASumIsOne) {
   Net net;
   const ValueId mask = net.input({"b", "past + new"});

@@ -50,7 +50,8 @@ bool ShapeInference::meet_demands(const Node& node, const std::vector<Demand>& d
 bool ShapeInference::replace_by_solution(const Node& node, int32_t symbol, Extent solution) {
   const auto other = extents_.as_symbol(solution);
   if (!other && !(solution.is_constant() && solution.constant >= 1)) return false;
-  if (other && !graph_.symbols[static_cast<size_t>(*other)].definition.empty()) return false;
+  // Not by an extent that a node names: inferred again, it would get a new name, without end.
+  if (other && !names_.is_free_input(*other)) return false;
   const std::string name = graph_.symbols[static_cast<size_t>(symbol)].name;
   const std::string by = other ? graph_.symbols[static_cast<size_t>(*other)].name : std::string();
   replace_symbol(graph_, name, solution.constant, by);
