@@ -80,7 +80,8 @@ void bind_states(nb::class_<Session>& session) {
            nb::arg("notes") = std::vector<std::pair<std::string, std::string>>(),
            nb::sig("def save_checkpoint(self, path: str | os.PathLike[str], notes: "
                    "collections.abc.Sequence[tuple[str, str]] = ()) -> None"),
-           "Writes all states and pairs of texts to a file, which is replaced once the new one is complete.")
+           "Writes all states and pairs of texts to a file, which is replaced once the new one is complete; "
+           "InvalidArgument if the file is a model.")
       .def(
           "load_checkpoint",
           [](Session& self, nb::handle path) { load(self, path, rt_session_load_checkpoint); },

@@ -1,6 +1,7 @@
 #include "runtime/model/checkpoint.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <set>
 
@@ -176,6 +177,13 @@ auto find(const Pairs& pairs, std::string_view name) {
   return found == pairs.end() ? nullptr : &found->second;
 }
 
+/// Whether there is a file of this name that begins as a model does.
+bool is_model(const std::string& path) {
+  const auto file = map_file(path);
+  return file.ok() && file->size >= kModelMagic.size() &&
+         std::memcmp(file->data, kModelMagic.data(), kModelMagic.size()) == 0;
+}
+
 }  // namespace
 
 const State* Checkpoint::tensor(std::string_view name) const noexcept {
@@ -192,6 +200,7 @@ const Blob* Checkpoint::bytes(std::string_view name) const noexcept {
 
 Status write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   RT_TRY(check(checkpoint).in(path));
+  if (is_model(path)) return invalid_argument(path, ": is a model; a checkpoint would replace it");
   flatbuffers::FlatBufferBuilder fbb;
   SegmentTable segments;
   build(checkpoint, fbb, segments);

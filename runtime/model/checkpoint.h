@@ -24,7 +24,7 @@ struct Checkpoint {
 };
 
 /// Temporary file, flush, rename, flush of the folder: after any failure the previous checkpoint still
-/// exists.
+/// exists. Code::InvalidArgument if `path` is a model's file, which is never replaced.
 Status write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 /// Verifies everything, including the checksums of all bytes. The bytes stay mapped and are owned by the

@@ -103,6 +103,8 @@ class Resume(unittest.TestCase):
                     librt.Trainer(path, backend="cpu").fit(
                         self.batches(), validation=self.batches(), overwrite=True, **{option: file}
                     )
+            with self.assertRaisesRegex(librt.InvalidArgument, "is a model"):
+                trainer().session("train_step").save_checkpoint(path if option == "best" else link)
         self.assertEqual(librt.load(path).entries, mlp().entries)
 
     def test_after_ctrl_c(self):

@@ -76,6 +76,21 @@ TEST(CheckpointFile, OverwritesAtomically) {
   EXPECT_EQ(folder.list(), std::vector<std::string>{"run.rtc"});
 }
 
+TEST(CheckpointFile, NeverReplacesAModel) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path("model.rt");
+  // As much of a model as its reader would name a damaged model, not another file.
+  const std::string model(reinterpret_cast<const char*>(kModelMagic.data()), kModelMagic.size());
+  std::ofstream(path, std::ios::binary) << model;
+  const Status written = write_checkpoint(path, sample());
+  EXPECT_EQ(written.code(), Code::InvalidArgument);
+  EXPECT_NE(written.message().find("model.rt: is a model"), std::string::npos) << written.message();
+  EXPECT_EQ(contents(path).size(), model.size());
+  EXPECT_EQ(folder.list(), std::vector<std::string>{"model.rt"});
+  std::ofstream(folder.path("short.rt"), std::ios::binary) << model.substr(0, 4);
+  EXPECT_TRUE(write_checkpoint(folder.path("short.rt"), sample()).ok());
+}
+
 TEST(CheckpointFile, EveryBitMattersExceptPadding) {
   const testing::TemporaryFolder folder;
   ASSERT_TRUE(write_checkpoint(folder.path("run.rtc"), sample()).ok());

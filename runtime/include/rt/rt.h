@@ -588,7 +588,7 @@ RT_API rt_status* rt_session_write_state(rt_session* session, const char* name, 
 RT_API rt_status* rt_session_reset_states(rt_session* session);
 
 /** Writes all states and the given key-value pairs to a file, atomically (the old file is replaced once the
- * new one is complete). */
+ * new one is complete). RT_INVALID_ARGUMENT if the file is a model's, which is never replaced. */
 RT_API rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, const char* const* keys,
                                              const char* const* values, size_t count);
 /** Restores all states; on error they are unchanged. Works across backends. */
