@@ -244,6 +244,19 @@ TEST(OpenExtents, AnInputIsNotNamedAsAResult) {
   EXPECT_TRUE(net.fitted.empty());
 }
 
+/// Replacing a symbol shifts those after it.
+TEST(OpenExtents, SymbolsAfterAReplacedOneStayThemselves) {
+  Net net;
+  net.build.fit_symbols(net.fitted);
+  const ValueId x = net.input({"b", "c"}), z = net.input({"m", "n"});
+  EXPECT_EQ(net.dims(net.concat({z, z}, 0)), "2*m; n");
+  const ValueId scale = net.zeros({DType::F32, {7}});
+  EXPECT_EQ(net.dims(net.build.emit(op::LayerNormAttributes{}, {x, scale, scale})), "b; 7");
+  EXPECT_EQ(net.fitted.size(), 1u);
+  EXPECT_EQ(net.dims(net.concat({z, z}, 0)), "2*m; n");
+  EXPECT_EQ(net.dims(net.concat({z, z, z}, 0)), "3*m; n");
+}
+
 TEST(OpenExtents, AnInputNamedAsASumIsOne) {
   Net net;
   const ValueId mask = net.input({"b", "past + new"});

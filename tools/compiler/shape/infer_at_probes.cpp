@@ -257,7 +257,7 @@ Status ShapeInference::infer_somehow(const Node& node, std::vector<Probes>& outp
   strategy_ = before;
   choose_symbol_probes();
   RT_TRY(infer_all());
-  return refused(node, demands, std::move(first));
+  return refused(node, demands_of(node), std::move(first));  // those from before are of other symbols
 }
 
 Status ShapeInference::refused(const Node& node, const std::vector<Demand>& demands, Status first) {

@@ -114,13 +114,18 @@ Status ShapeInference::infer_all() {
   }
   return {};
 }
-void ShapeInference::infer_again() {
+
+void ShapeInference::forget_extents() {
   extents_ = {};
   symbol_extents_.clear();
   derived_.clear();
   registered_ = 0;
   names_.clear();
   sums_.clear();
+}
+
+void ShapeInference::infer_again() {
+  forget_extents();
   strategy_ = kDistinct;
   choose_symbol_probes();
   fail(infer_under_any_probes());

@@ -88,6 +88,8 @@ class ShapeInference {
   Status infer_all();
   /// After symbols were replaced.
   void infer_again();
+  /// Whatever refers to symbols by index: each replaced one shifts those after it.
+  void forget_extents();
   void fail(Status status);
   void set_source(ValueId id);
   void annotate(ValueId id, Known known);

@@ -137,6 +137,7 @@ void ShapeInference::apply(const Node& node, const std::vector<SymbolChange>& ch
                             other.empty() ? text(extent) : text("'", other, "'"), ": ", describe(node),
                             " accepts nothing else"));
   }
+  forget_extents();
 }
 
 bool ShapeInference::change_symbols(const Node& node) {
