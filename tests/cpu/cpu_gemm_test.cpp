@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/support/gemm.h"
+#include "backends/cpu/support/integer_gemm.h"
 #include "tests/cpu/cpu_support.h"
 
 namespace librt::test {
@@ -138,6 +139,103 @@ TEST(CpuGemm, DepthwisePoints) {
         ASSERT_TRUE(y.back() == 77 && sums.back() == 77);
       }
   });
+}
+
+/// Products of 8-bit integers wrap in 32 bits only; extremes of both signs.
+TEST(CpuGemm, IntegerTilesWriteTheirPartOnly) {
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  bool any = false;
+  for (int set = 0; set < count; ++set) {
+    if (!cpu::IntegerBlocks::usable(*sets[set])) continue;
+    any = true;
+    SCOPED_TRACE(sets[set]->name);
+    const auto& loops = sets[set]->loops<cpu::IntegerGemmLoops>();
+    constexpr int64_t kStride = cpu::IntegerGemmLoops::kMostColumns + 3;
+    for (const int64_t quads : {1, 2, 9})
+      for (int64_t m = 1; m <= loops.rows; ++m)
+        for (int64_t n = 1; n <= loops.columns; ++n) {
+          std::vector<uint8_t> a(static_cast<size_t>(4 * quads * loops.rows)),
+              b(static_cast<size_t>(4 * quads * loops.columns));
+          for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(i % 3 == 0 ? 128 : i * 89);
+          for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint8_t>(i % 5 == 0 ? 128 : i * 57);
+          std::vector<int32_t> y(static_cast<size_t>((loops.rows + 1) * kStride), 7);
+          loops.tile(a.data(), b.data(), quads, y.data(), kStride, m, n);
+          int wrong = 0;
+          for (int64_t i = 0; i <= loops.rows; ++i)
+            for (int64_t j = 0; j < kStride; ++j) {
+              int32_t expected = i < m && j < n ? 0 : 7;
+              for (int64_t p = 0; i < m && j < n && p < 4 * quads; ++p) {
+                const uint8_t x = a[static_cast<size_t>((p / 4 * loops.rows + i) * 4 + p % 4)];
+                const uint8_t w = b[static_cast<size_t>((p / 4 * loops.columns + j) * 4 + p % 4)];
+                expected += (loops.a_signed ? static_cast<int8_t>(x) : x) * static_cast<int8_t>(w);
+              }
+              wrong += y[static_cast<size_t>(i * kStride + j)] == expected ? 0 : 1;
+            }
+          ASSERT_EQ(wrong, 0) << "quads " << quads << " m " << m << " n " << n;
+        }
+  }
+  if (!any) GTEST_SKIP() << "this CPU has no dot products of 8-bit integers";
+}
+
+/// Every row against the one in plain loops, which conformance compares with the composite's body.
+void check_against_plain(const Node& node, const NodeInputs& inputs, const std::string& plain) {
+  const auto want = run_node(cpu_device(), node, inputs, {.row = plain});
+  ASSERT_TRUE(want.ok()) << want.status().message();
+  for (const uint32_t constants : {0u, 2u}) {
+    const auto rows = rows_for(cpu_device(), node, inputs, constants);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    for (const std::string& row : *rows) {
+      SCOPED_TRACE(text(row, constants != 0 ? ", constant weights" : ""));
+      const auto got = run_node(cpu_device(), node, inputs, {.constants = constants, .row = row});
+      ASSERT_TRUE(got.ok()) << got.status().message();
+      EXPECT_TRUE(near(got->outputs[0], want->outputs[0], {}));
+    }
+  }
+}
+
+/// Larger than a block, depths that are no multiple of four, zero points and both signs of both operands.
+TEST(CpuGemm, IntegerProductsOfSeveralBlocks) {
+  for (const DType a : {DType::U8, DType::I8})
+    for (const DType b : {DType::U8, DType::I8})
+      for (const auto& [m, k, n] : {std::array<int64_t, 3>{131, 301, 143}, {1, 64, 70}, {300, 2, 33}}) {
+        SCOPED_TRACE(text(name_of(a), " ", name_of(b), " ", m, " x ", k, " x ", n));
+        const double low_a = a == DType::I8 ? -128 : 0, low_b = b == DType::I8 ? -128 : 0;
+        const auto x = ramp(a, Shape{m, k}, low_a, low_a + 255, 1),
+                   w = ramp(b, Shape{k, n}, low_b, low_b + 255, 2);
+        check_against_plain(make_node(op::MatMulIntegerAttributes{}, 2), {x, w}, "matmul_integer.plain");
+        check_against_plain(
+            make_node(op::MatMulIntegerAttributes{}, 4),
+            {x, w, ramp(a, Shape{m, 1}, low_a, low_a + 255, 3), ramp(b, Shape{n}, low_b, low_b + 255, 4)},
+            "matmul_integer.plain");
+      }
+  const auto bytes = [](const Shape& shape, uint64_t seed) { return ramp(DType::U8, shape, 0, 255, seed); };
+  const Node batches = make_node(op::MatMulIntegerAttributes{}, 4);
+  check_against_plain(batches,
+                      {bytes(Shape{2, 3, 14, 35}, 1), bytes(Shape{3, 35, 36}, 2), bytes(Shape{3, 14, 1}, 3),
+                       bytes(Shape{3, 1, 36}, 4)},
+                      "matmul_integer.plain");
+  check_against_plain(
+      batches,
+      {bytes(Shape{3, 14, 35}, 1), bytes(Shape{35, 36}, 2), bytes(Shape{3, 14, 1}, 3), bytes(Shape{36}, 4)},
+      "matmul_integer.plain");
+  for (const int64_t groups : {1, 3, 36}) {
+    op::ConvIntegerAttributes conv;
+    conv.groups = static_cast<int32_t>(groups);
+    for (const int64_t kernel : {1, 3}) {
+      conv.pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+      for (const DType type : {DType::U8, DType::I8}) {
+        SCOPED_TRACE(text("groups ", groups, " kernel ", kernel, " ", name_of(type)));
+        const double low = type == DType::I8 ? -128 : 0;
+        check_against_plain(
+            make_node(conv, 4),
+            {ramp(DType::U8, Shape{2, 9, 11, 36}, 0, 255, 1),
+             ramp(type, Shape{72 / (groups == 36 ? 2 : 1), kernel, kernel, 36 / groups}, low, low + 255, 2),
+             scalar_tensor(DType::U8, 131), scalar_tensor(type, 5)},
+            "conv_integer.plain");
+      }
+    }
+  }
 }
 
 /// k beyond a block's depth, more panels than a block has, and remainders of both.

@@ -1,5 +1,5 @@
-// MatMulInteger and ConvInteger: oneDNN's 8-bit kernels, exact where the CPU has VNNI, and plain loops
-// elsewhere.
+// MatMulInteger and ConvInteger: oneDNN's 8-bit kernels, exact where the CPU has VNNI; without oneDNN our own
+// GEMM, where the CPU has dot products of 8-bit integers; and plain loops elsewhere.
 //
 // oneDNN multiplies u8 or s8 by s8: an unsigned right operand b is taken as b - 128, and so is its zero
 // point. Zero points are corrected for afterwards:
@@ -10,6 +10,9 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/quantize.h"
+#include "backends/cpu/support/conv_integer_gemm.h"
+#include "backends/cpu/support/integer_gemm.h"
+#include "backends/cpu/support/packing_kernel.h"
 
 namespace librt::cpu {
 namespace {
@@ -191,6 +194,76 @@ Result<KernelPtr> create_plain_matmul(CpuDevice& device, const NodeView& node, P
       requirements);
 }
 
+Status supports_own(const CpuDevice& device, const NodeView& node) {
+  if (!IntegerBlocks::usable(device.simd()))
+    return unsupported("this CPU has no dot products of 8-bit integers");
+  if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
+    return unsupported("empty operands: nothing to compute");
+  return {};
+}
+
+/// Matrices of b packed one after the other, and their columns' sums.
+void pack_matrices(const IntegerBlocks& blocks, const MatMulGeometry& g, const void* b_bytes,
+                   void* to) noexcept {
+  for (int64_t matrix = 0; matrix < g.b_batch.elements(); ++matrix) {
+    const auto* b = static_cast<const uint8_t*>(b_bytes) + matrix * g.k * g.n;
+    blocks.pack(static_cast<uint8_t*>(to) + matrix * blocks.packed(),
+                [&](int64_t column, int64_t k0, int64_t steps, uint8_t* part) noexcept {
+                  for (int64_t i = 0; i < steps; ++i) part[i] = b[(k0 + i) * g.n + column];
+                });
+  }
+}
+
+Result<KernelPtr> create_own_matmul(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry geometry, matmul_geometry(node.shape(0), node.shape(1), {}));
+  MatMulPlan plan(device, node, geometry);
+  const bool one_weight = geometry.b_batch.elements() == 1 &&
+                          geometry.a_batch.elements() == geometry.batch.elements() &&
+                          plan.b_zero.matrices() == 1;  // for all batches: their rows form one GEMM
+  const int64_t batches = geometry.batch.elements(), products = one_weight ? 1 : batches;
+  const IntegerBlocks blocks(device.simd(), batches / products * geometry.m, geometry.n, geometry.k,
+                             plan.a_signed, plan.b_signed);
+  plan.b_shift = blocks.b_shift();
+  const size_t zeros_bytes = (plan.zeros_count() * sizeof(int32_t) + 63) / 64 * 64;
+  Requirements requirements;
+  requirements.scratch = zeros_bytes + static_cast<size_t>(device.info().threads * blocks.workspace());
+  const PackedOperand b(node.inputs[1].value,
+                        static_cast<size_t>(geometry.b_batch.elements() * blocks.packed()),
+                        0x6d6d693800ull + (plan.b_signed ? 1 : 0), 1, requirements);
+  auto body = [=](const Call& call) noexcept {
+    const MatMulGeometry& g = plan.g;
+    auto* const zeros = call.scratch<int32_t>();
+    plan.column_zeros(call.in<std::byte>(3), zeros);
+    const auto* const packed = reinterpret_cast<const uint8_t*>(
+        b.panels(call, [&](float* to) noexcept { pack_matrices(blocks, g, call.in<std::byte>(1), to); }));
+    const auto matrix = [&](int64_t product) {
+      return packed + g.operand_index(g.b_batch, product) * blocks.packed();
+    };
+    multiply_integers(
+        blocks, products, plan.shifted(),
+        [&](int64_t product, int64_t row, uint8_t* copied) noexcept {
+          const int64_t first = one_weight ? 0 : g.operand_index(g.a_batch, product) * g.m;
+          return blocks.row(call.in<uint8_t>(0) + (first + row) * g.k, copied);
+        },
+        matrix, [&](int64_t product) noexcept { return call.out<int32_t>() + product * g.m * g.n; }, g.n,
+        [&](int64_t product, int64_t row, Range columns, int32_t sum) noexcept {
+          const int64_t batch = one_weight ? row / g.m : product;
+          const int32_t za =
+              plan.row_zero(call.in<std::byte>(2), batch, one_weight ? row % g.m : row) - blocks.a_shift();
+          if (za == 0 && !plan.shifted()) return;
+          const auto* sums = reinterpret_cast<const int32_t*>(matrix(product) + blocks.sums_at());
+          blocks.correct_row(call.out<int32_t>() + (product * g.m + row) * g.n + columns.begin,
+                             sums + columns.begin,
+                             zeros + g.operand_index(plan.b_zero.batch, product) * g.n + columns.begin, za,
+                             sum, columns.end - columns.begin);
+        },
+        call.scratch<uint8_t>() + zeros_bytes);
+  };
+  return make_packing_kernel(
+      device, [=](float* to) noexcept { pack_matrices(blocks, plan.g, b.constant, to); }, std::move(body),
+      requirements);
+}
+
 // --- ConvInteger
 
 Result<ConvGeometry> conv_of(const NodeView& node) {
@@ -363,6 +436,25 @@ Result<KernelPtr> create_plain_conv(CpuDevice& device, const NodeView& node, Pro
   });
 }
 
+Status supports_own_conv(const CpuDevice& device, const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry g, conv_of(node));
+  if (window_elements(g) == 0 || node.output(0).elements() == 0 || node.input(0).elements() == 0)
+    return unsupported("empty convolution: nothing to compute");
+  return is_depthwise(g) ? Status() : supports_own(device, node);
+}
+
+Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Producers) {
+  IntegerConv conv;
+  RT_ASSIGN(conv.g, conv_of(node));
+  conv.x_signed = is_signed(node, 0);
+  conv.weight_signed = is_signed(node, 1);
+  conv.has_x_zero = node.has(2);
+  conv.has_weight_zero = node.has(3);
+  conv.shared_weight_zero = node.has(3) && node.input(3).elements() == 1;
+  conv.constant_weight = node.inputs[1].value;
+  return make_conv_integer_gemm(device, conv);
+}
+
 }  // namespace
 
 std::span<const KernelRow> rows_integer_matmul();
@@ -370,8 +462,12 @@ std::span<const KernelRow> rows_integer_matmul() {
   constexpr DTypeSet kBytes{DType::U8, DType::I8};
   static constexpr KernelRow kRows[] = {
       row<create_matmul, supports_exact>(OpKind::MatMulInteger, "matmul_integer", kBytes, 10),
+      row<create_own_matmul, supports_own>(OpKind::MatMulInteger, "matmul_integer.gemm", kBytes,
+                                           onednn::kOwnPriority),
       row<create_plain_matmul>(OpKind::MatMulInteger, "matmul_integer.plain", kBytes, -10),
       row<create_conv, supports_exact>(OpKind::ConvInteger, "conv_integer", kBytes, 10),
+      row<create_own_conv, supports_own_conv>(OpKind::ConvInteger, "conv_integer.gemm", kBytes,
+                                              onednn::kOwnPriority),
       row<create_plain_conv>(OpKind::ConvInteger, "conv_integer.plain", kBytes, -10),
   };
   return kRows;

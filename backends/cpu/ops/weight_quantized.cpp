@@ -55,7 +55,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul matmul = weight_matmul_of(node);
   Requirements requirements;
   // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
-  const bool whole = pairs && matmul.rows < 4 && device.simd().dot_products && matmul.k % 128 == 0 &&
+  const bool whole = pairs && matmul.rows < 4 && device.simd().dot_products &&
+                     device.simd().loops<WeightQuantizedLoops>().split_row != nullptr &&
+                     matmul.k % 128 == 0 &&
                      (matmul.group == 32 || matmul.group == 64 || matmul.group % 128 == 0);
   if (pairs) requirements.scratch = node.input(0).bytes();
   if (whole) requirements.scratch += static_cast<size_t>(matmul.k * SplitRow::kBytes);

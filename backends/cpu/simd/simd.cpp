@@ -1,6 +1,9 @@
 #include "backends/cpu/simd/simd.h"
 
 #include <cstring>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include "runtime/core/environment.h"
 
@@ -20,6 +23,11 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
   if (v3) sets[count++] = &kAvx2;
 #endif
 #if defined(__aarch64__)
+#if defined(__linux__)
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP
+  static constexpr Simd kDotProd{"dotprod", 0, true};
+  if ((getauxval(AT_HWCAP) & kDotProducts) != 0) sets[count++] = &kDotProd;
+#endif
   static constexpr Simd kBaseline{"neon", 0, false};
 #else
   static constexpr Simd kBaseline{"baseline", 0, false};

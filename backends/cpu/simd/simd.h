@@ -35,9 +35,10 @@ struct LoopTable {
 struct Simd {
   static constexpr int64_t kColumns = 128;  ///< columns at a time, for loops down columns
 
-  const char* name;   ///< "avx512", "avx2", "baseline"; "neon" is AArch64's baseline
+  /// "avx512", "avx2", "baseline"; AArch64's baseline is "neon", or "dotprod" with what its name says.
+  const char* name;
   int index;          ///< 0: baseline, 1: avx2, 2: avx512
-  bool dot_products;  ///< of 8-bit integers (VNNI)
+  bool dot_products;  ///< of 8-bit integers (VNNI, dotprod): for functions that need them in any table
 
   /// The loops of a family: loops<ScanLoops>().
   template <class Loops>
@@ -52,8 +53,8 @@ struct Simd {
   }
 };
 
-/// The widest instruction set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment
-/// selects a narrower one.
+/// The widest instruction set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512, on AArch64
+/// neon|dotprod, in the environment selects a narrower one.
 const Simd& best_simd() noexcept;
 /// Every instruction set that this machine runs, widest first, for tests.
 int available_simd(const Simd* (&sets)[3]) noexcept;
