@@ -2,19 +2,13 @@
 # files.sh BIN SCRATCH: what the programs do with files that are no good, pipes without a writer, full disks, and two trainings of one
 # checkpoint: a message, the exit code 2 (input) or 3 (machine), nothing half written.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/files
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
+refusal_limit=20
 
-fail() { echo "FAILED: $*"; exit 1; }
-# CODE TEXT PROGRAM ARGUMENT ...: refuses, within 20 seconds.
-refuses() {
-  local wanted=$1 text=$2 code=0
-  timeout 20 "$bin/$3" "${@:4}" >out.txt 2>error.txt || code=$?
-  [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
-  grep -qF -- "$text" error.txt || fail "${*:3}: expected '$text', found: $(cat error.txt)"
-}
 bytes() { printf '%b' "$1"; }
 
 "$bin/rtconvert" zoo:mlp -o mlp.rt >/dev/null

@@ -2,19 +2,12 @@
 # numbers.sh BIN SCRATCH: numbers of options and of JSON files that are none, not finite, or beyond what their type holds are refused
 # with exit code 2 and a message that names the option and what was found; none is taken as another number.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/numbers
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-
-fail() { echo "FAILED: $*"; exit 1; }
-# TEXT PROGRAM ARGUMENT ...: refuses, within 20 seconds.
-refuses() {
-  local text=$1 code=0
-  timeout 20 "$bin/$2" "${@:3}" >out.txt 2>error.txt || code=$?
-  [[ $code == 2 ]] || fail "${*:2}: exit code $code, expected 2: $(cat error.txt)"
-  grep -qF -- "$text" error.txt || fail "${*:2}: expected '$text', found: $(cat error.txt)"
-}
+refusal_limit=20
 
 "$bin/rtconvert" zoo:mlp -o mlp.rt >/dev/null
 "$bin/rtconvert" zoo:tabular -o table.rt --train --loss cross_entropy --optimizer adam >/dev/null
@@ -27,45 +20,45 @@ train=(rttrain table.rt --data table.csv --batch 4 --steps 2 --backend cpu)
 echo "--- numbers that are not finite"
 for value in nan inf 1e999 -1e999; do
   for option in --rtol --atol --mean --std --top-p --temperature --time-limit; do
-    refuses "$option: expected a" rtrun mlp.rt --random-input --backend cpu "$option=$value"
+    refuses 2 "$option: expected a" rtrun mlp.rt --random-input --backend cpu "$option=$value"
   done
   for option in --lr --mean --std --scale --validate-fraction --rank-timeout; do
-    refuses "$option: expected a" "${train[@]}" "$option=$value"
+    refuses 2 "$option: expected a" "${train[@]}" "$option=$value"
   done
   for option in --momentum --dampening --weight-decay --ema --batch-norm-momentum --range-momentum --label-smoothing --clip-norm; do
-    refuses "$option: expected a" rtconvert zoo:lenet5 -o x.rt --train --quantize-aware "$option=$value"
+    refuses 2 "$option: expected a" rtconvert zoo:lenet5 -o x.rt --train --quantize-aware "$option=$value"
   done
-  refuses "--percentile: expected a" rtconvert zoo:lenet5 -o x.rt "--percentile=$value"
-  refuses "--lora: expected a" rtconvert zoo:lenet5 -o x.rt --train "--lora=rank=2,dropout=$value"
-  refuses "--group: expected" rtconvert zoo:lenet5 -o x.rt --train "--group=*:lr=$value"
-  refuses "--time: expected a" rtbench mlp.rt --backend cpu "--time=$value"
-  refuses "--target accuracy=$value: expected" "${train[@]}" --validate table.csv --target "accuracy=$value"
+  refuses 2 "--percentile: expected a" rtconvert zoo:lenet5 -o x.rt "--percentile=$value"
+  refuses 2 "--lora: expected a" rtconvert zoo:lenet5 -o x.rt --train "--lora=rank=2,dropout=$value"
+  refuses 2 "--group: expected" rtconvert zoo:lenet5 -o x.rt --train "--group=*:lr=$value"
+  refuses 2 "--time: expected a" rtbench mlp.rt --backend cpu "--time=$value"
+  refuses 2 "--target accuracy=$value: expected" "${train[@]}" --validate table.csv --target "accuracy=$value"
 done
 
 echo "--- integers that are none, or too large"
 for value in 1e999 nan 1.5 abc 99999999999999999999 -99999999999999999999; do
   for option in --threads --top-k --repeat --seed --prompt-tokens --stop-token; do
-    refuses "$option: expected a" rtrun mlp.rt --random-input --backend cpu "$option=$value"
+    refuses 2 "$option: expected a" rtrun mlp.rt --random-input --backend cpu "$option=$value"
   done
   for option in --epochs --steps --seed --padding --workers --top-k --log-every; do
-    refuses "$option: expected a" "${train[@]}" "$option=$value"
+    refuses 2 "$option: expected a" "${train[@]}" "$option=$value"
   done
-  refuses "--dim: expected" rtbench mlp.rt --dim "batch=$value"
-  refuses "--dim: expected" rtrun mlp.rt --random-input --dim "batch=$value"
-  refuses "--dim: expected" rtconvert zoo:mlp -o x.rt --dim "batch=$value"
+  refuses 2 "--dim: expected" rtbench mlp.rt --dim "batch=$value"
+  refuses 2 "--dim: expected" rtrun mlp.rt --random-input --dim "batch=$value"
+  refuses 2 "--dim: expected" rtconvert zoo:mlp -o x.rt --dim "batch=$value"
 done
-refuses "--seed: expected a whole number from 0 to 18446744073709551615, found -1" rtrun mlp.rt --random-input --seed=-1
-refuses "--augment crop=99999999999999999999" "${train[@]}" --augment crop=99999999999999999999
-refuses "--augment crop=9223372036854775807" "${train[@]}" --augment crop=9223372036854775807
-refuses "no column" "${train[@]}" --label-column 99999999999999999999
+refuses 2 "--seed: expected a whole number from 0 to 18446744073709551615, found -1" rtrun mlp.rt --random-input --seed=-1
+refuses 2 "--augment crop=99999999999999999999" "${train[@]}" --augment crop=99999999999999999999
+refuses 2 "--augment crop=9223372036854775807" "${train[@]}" --augment crop=9223372036854775807
+refuses 2 "no column" "${train[@]}" --label-column 99999999999999999999
 
 echo "--- numbers of bytes"
 for value in -1 -1MiB 99999999999999999999 99999999999999999999GiB nan; do
-  refuses "--cache: " "${train[@]}" "--cache=$value"
-  refuses "--memory: " "${train[@]}" "--memory=$value"
-  refuses "--bucket-size: " rtconvert zoo:lenet5 -o x.rt --train --data-parallel "--bucket-size=$value"
+  refuses 2 "--cache: " "${train[@]}" "--cache=$value"
+  refuses 2 "--memory: " "${train[@]}" "--memory=$value"
+  refuses 2 "--bucket-size: " rtconvert zoo:lenet5 -o x.rt --train --data-parallel "--bucket-size=$value"
 done
-refuses "--memory: expected a number above 0, found 0" "${train[@]}" --memory 0
+refuses 2 "--memory: expected a number above 0, found 0" "${train[@]}" --memory 0
 "$bin/${train[0]}" "${train[@]:1}" --cache 16MiB >/dev/null 2>&1 || fail "--cache 16MiB was refused"
 
 echo "--- as many epochs as a number holds"
@@ -75,10 +68,10 @@ done
 
 echo "--- JSON"
 echo '{"traceEvents": [{"ts": 1e999}]}' >large.json
-refuses "large.json: expected a Chrome trace in JSON; it has a number that is too large" rtbench view large.json
-refuses "large.json: expected the result of a study in JSON; it has a number that is too large" rtbench compare large.json large.json
+refuses 2 "large.json: expected a Chrome trace in JSON; it has a number that is too large" rtbench view large.json
+refuses 2 "large.json: expected the result of a study in JSON; it has a number that is too large" rtbench compare large.json large.json
 printf '{"devices":[{"name":"a","title":"\\u001b[31m%s","kind":"discrete GPU"}]}' "$(head -c 5000 /dev/zero | tr '\0' x)" >names.json
-refuses "'title': expected a text of 1 to 1000 bytes" rtbench mlp.rt --backend cpu --what-if names.json
+refuses 2 "'title': expected a text of 1 to 1000 bytes" rtbench mlp.rt --backend cpu --what-if names.json
 [[ $(wc -c <error.txt) -lt 500 ]] || fail "a message of $(wc -c <error.txt) bytes"
 mkdir studies
 cp large.json studies/

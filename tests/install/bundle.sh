@@ -2,8 +2,8 @@
 # bundle.sh TOOLS_BUNDLE BUILD: a bundle runs in an empty folder without anything from the build, contains every test that needs a GPU,
 # and nothing of NVIDIA's or libc.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bundle=$1 build=$2
-fail() { echo "FAILED: $*"; exit 1; }
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,8 +2,8 @@
 # completion.sh FOLDER: what bash offers at the end of a line, with the completions in FOLDER/bash (as the build makes them); zsh and fish
 # read theirs, where they are installed.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 folder=$1
-fail() { echo "FAILED: $*"; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -2,10 +2,10 @@
 # packages.sh BUILD WORK COMPILER LIBDIR: packs BUILD as Debian packages and as an archive, looks into the packages, and unpacks both
 # elsewhere, where programs are built against them (against.sh).
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 build=$1 work=$2 compiler=$3 libdir=$4
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-fail() { echo "FAILED: $*"; exit 1; }
 rm -rf "$work"
 mkdir -p "$work"
 kinds=TGZ # quicker to compress than what tools/dev/package makes

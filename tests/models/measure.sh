@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # measure.sh MEASURE BUILD BACKEND: tools/dev/measure fills its tables, and finds the gaps in a profile.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 measure=$1 build=$2 backend=$3
 command -v python3 >/dev/null || { echo "SKIPPED: python3 is not there"; exit 77; }
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 out=$("$measure" --build "$build" --backend "$backend" --small --time 0.01 --rounds 1)
 echo "$out"

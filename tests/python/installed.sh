@@ -2,8 +2,8 @@
 # installed.sh BUILD PYTHON MODEL FOLDER: installs what a wheel holds to FOLDER, moves it, and uses it from there without
 # anything of the build: import, a run, a conversion, the programs. Nothing of it may refer to the build's folders.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 build=$1 python=$2 model=$3 folder=$4
-fail() { echo "FAILED: $*"; exit 1; }
 rm -rf "$folder"
 mkdir -p "$folder"
 cmake --install "$build" --component python --prefix "$folder/first" >"$folder/install.log"

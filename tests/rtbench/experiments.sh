@@ -14,17 +14,17 @@ for name in "${names[@]}"; do has "^$name  .* [0-9]+ s$" list.txt; done
 [[ $(grep -c ' s$' list.txt) == "${#names[@]}" ]] || fail "an experiment that this test does not know: $(cat list.txt)"
 
 echo "--- what is refused"
-refuses 2 "'percptron': there is no experiment and no file of this name; did you mean 'perceptron'?" study percptron
-refuses 2 "did you mean 'zoo:lenet5'?" study lenet
-refuses 2 "'quite-something-else': there is no experiment and no file of this name; \`rtbench study --list\`" study quite-something-else
-refuses 2 "expected a model or the name of an experiment" study
-refuses 2 "--what-if: the experiment matmul does not take it; it takes --backend, --budget" study matmul --what-if h100
-refuses 2 "--data: the experiment matmul does not take it" study matmul --data x
-refuses 2 "--save: the experiment batch does not take it" study batch --save .
-refuses 2 "--budget: expected a time above 0" study matmul --budget 0
-refuses 2 "unknown backend 'gpu'" study matmul --backend gpu
-refuses 2 "--json all go to stdout" study matmul --json --markdown -
-refuses 3 "there is no such device" study matmul --backend cpu:7
+refuses 2 "'percptron': there is no experiment and no file of this name; did you mean 'perceptron'?" rtbench study percptron
+refuses 2 "did you mean 'zoo:lenet5'?" rtbench study lenet
+refuses 2 "'quite-something-else': there is no experiment and no file of this name; \`rtbench study --list\`" rtbench study quite-something-else
+refuses 2 "expected a model or the name of an experiment" rtbench study
+refuses 2 "--what-if: the experiment matmul does not take it; it takes --backend, --budget" rtbench study matmul --what-if h100
+refuses 2 "--data: the experiment matmul does not take it" rtbench study matmul --data x
+refuses 2 "--save: the experiment batch does not take it" rtbench study batch --save .
+refuses 2 "--budget: expected a time above 0" rtbench study matmul --budget 0
+refuses 2 "unknown backend 'gpu'" rtbench study matmul --backend gpu
+refuses 2 "--json all go to stdout" rtbench study matmul --json --markdown -
+refuses 3 "there is no such device" rtbench study matmul --backend cpu:7
 
 # A budget is kept within 1.2 times and some seconds, whatever else the machine does (time_plan_test.cpp); here with a bound that holds on
 # any machine, and fails if a part has no end of its own.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # peer.sh BIN SCRATCH SOURCES: `rtbench study --peer` with an engine that stands in for a real one, and without any.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2 sources=$3
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-fail() { echo "FAILED: $*"; exit 1; }
 study=("$bin/rtbench" study zoo:lenet5 --backend cpu --precision fp32 --budget 5s --no-save --json)
 
 echo "--- without Python, without the engine, without ONNX: one line, and the study goes on"

@@ -9,37 +9,37 @@ chart_js=1
 
 echo "--- what is refused, before anything is measured"
 start=$SECONDS
-refuses 2 "--markdown: there is no folder nowhere" "${study[@]}" --markdown nowhere/report.md
-refuses 2 "--csv: expected a file, found the folder $scratch" "${study[@]}" --csv "$scratch"
-refuses 2 "choose one" "${study[@]}" --json --csv -
+refuses 2 "--markdown: there is no folder nowhere" rtbench "${study[@]}" --markdown nowhere/report.md
+refuses 2 "--csv: expected a file, found the folder $scratch" rtbench "${study[@]}" --csv "$scratch"
+refuses 2 "choose one" rtbench "${study[@]}" --json --csv -
 : >plain
 for option in --html --markdown --csv; do
   [[ $option != --html || -n $chart_js ]] || continue
-  refuses 2 "$option: there is no folder nowhere" "${study[@]}" "$option" nowhere/x
-  refuses 2 "$option: expected a file, found the folder $scratch" "${study[@]}" "$option" "$scratch"
-  refuses 2 "$option: expected a value, found an empty one" "${study[@]}" "$option" ""
-  refuses 2 "$option: there is no folder plain" "${study[@]}" "$option" plain/x
+  refuses 2 "$option: there is no folder nowhere" rtbench "${study[@]}" "$option" nowhere/x
+  refuses 2 "$option: expected a file, found the folder $scratch" rtbench "${study[@]}" "$option" "$scratch"
+  refuses 2 "$option: expected a value, found an empty one" rtbench "${study[@]}" "$option" ""
+  refuses 2 "$option: there is no folder plain" rtbench "${study[@]}" "$option" plain/x
 done
-refuses 2 "--save: expected a folder, found the file $scratch/plain" "${study[@]}" --save plain
-refuses 2 "--save: expected a folder, found the file $scratch/plain" "${study[@]}" --save plain/below/it
-refuses 2 "--save: expected a folder, found the file /dev/full" "${study[@]}" --save /dev/full
-refuses 2 "--save: expected a value, found an empty one" "${study[@]}" --save ""
-refuses 2 "--price: expected a value, found an empty one" "${study[@]}" --price ""
-refuses 2 "--electricity: expected a value, found an empty one" "${study[@]}" --electricity ""
-refuses 2 "--markdown: there is no folder nowhere" study matmul --markdown nowhere/x
+refuses 2 "--save: expected a folder, found the file $scratch/plain" rtbench "${study[@]}" --save plain
+refuses 2 "--save: expected a folder, found the file $scratch/plain" rtbench "${study[@]}" --save plain/below/it
+refuses 2 "--save: expected a folder, found the file /dev/full" rtbench "${study[@]}" --save /dev/full
+refuses 2 "--save: expected a value, found an empty one" rtbench "${study[@]}" --save ""
+refuses 2 "--price: expected a value, found an empty one" rtbench "${study[@]}" --price ""
+refuses 2 "--electricity: expected a value, found an empty one" rtbench "${study[@]}" --electricity ""
+refuses 2 "--markdown: there is no folder nowhere" rtbench study matmul --markdown nowhere/x
 mkdir read_only && chmod 555 read_only
 if [[ ! -w read_only ]]; then  # root may write anywhere
   for option in --markdown --csv; do
-    refuses 2 "$option: the folder read_only cannot be written: Permission denied" "${study[@]}" "$option" read_only/x
+    refuses 2 "$option: the folder read_only cannot be written: Permission denied" rtbench "${study[@]}" "$option" read_only/x
   done
-  refuses 2 "--save: the folder $scratch/read_only cannot be written" "${study[@]}" --save read_only/x
+  refuses 2 "--save: the folder $scratch/read_only cannot be written" rtbench "${study[@]}" --save read_only/x
 else
   echo "skipped: folders that cannot be written: this user may write anywhere"
 fi
-refuses 2 "--save and --no-save exclude each other" "${study[@]}" --save data --no-save
-refuses 2 "--tolerance: expected a share such as 5% or 0.05, found 'much'" compare a b --tolerance much
-refuses 2 "absent.json: " compare absent.json absent.json
-refuses 2 "absent.json: " view absent.json
+refuses 2 "--save and --no-save exclude each other" rtbench "${study[@]}" --save data --no-save
+refuses 2 "--tolerance: expected a share such as 5% or 0.05, found 'much'" rtbench compare a b --tolerance much
+refuses 2 "absent.json: " rtbench compare absent.json absent.json
+refuses 2 "absent.json: " rtbench view absent.json
 ((SECONDS - start < 10)) || fail "refusals took $((SECONDS - start)) s"
 
 echo "--- all forms at once"
@@ -84,9 +84,9 @@ echo "--- no space: an error, and no half of a file"
 forms=(--markdown --csv)
 [[ -n $chart_js ]] && forms+=(--html)
 for form in "${forms[@]}"; do
-  refuses 3 "/dev/full: cannot write: No space left" study zoo:lenet5 --backend cpu --precision fp32 --budget 1s "$form" /dev/full --no-save
+  refuses 3 "/dev/full: cannot write: No space left" rtbench study zoo:lenet5 --backend cpu --precision fp32 --budget 1s "$form" /dev/full --no-save
 done
-refuses 3 "/dev/full: cannot write: No space left" study matmul --backend cpu --budget 1s --markdown /dev/full
+refuses 3 "/dev/full: cannot write: No space left" rtbench study matmul --backend cpu --budget 1s --markdown /dev/full
 for arguments in "study zoo:lenet5 --backend cpu --precision fp32 --budget 1s --no-save --json" "study --list" "--catalogue" \
   "zoo:lenet5 --backend cpu --time 0.01 --json" "zoo:lenet5 --backend cpu --what-if l4 --json"; do
   code=0
@@ -135,9 +135,9 @@ has '"change": "faster"' faster.json.txt
 "$bin/rtbench" compare study.json renamed.json >renamed.txt || fail "renamed: $?"
 has 'Only in the new study:' renamed.txt
 has 'cpu:0 fp32x' renamed.txt
-refuses 2 "the studies are of different models: lenet5 and other" compare study.json other.json
-refuses 2 "newer.json: /schema_version: expected 1" compare study.json newer.json
-refuses 2 "expected the result of a study" compare study.json report.csv
+refuses 2 "the studies are of different models: lenet5 and other" rtbench compare study.json other.json
+refuses 2 "newer.json: /schema_version: expected 1" rtbench compare study.json newer.json
+refuses 2 "expected the result of a study" rtbench compare study.json report.csv
 
 echo "--- how often compare is wrong: that the program for it reads today's studies"
 python3 "$sources/tools/dev/compare_trials" --build "$(dirname "$bin")" --trials 1 --budget 1s --slowdown 3 zoo:lenet5 \
@@ -150,7 +150,7 @@ echo "--- view"
 has '^rtbench, lenet5 cpu batch 1: [0-9]+ nodes' view.txt
 has 'and [0-9]+ more: ' view.txt
 has 'ui.perfetto.dev' messages.txt
-refuses 2 "study.json: expected a Chrome trace, found JSON without" view study.json
+refuses 2 "study.json: expected a Chrome trace, found JSON without" rtbench view study.json
 
 [[ -n $chart_js ]] || exit 0
 echo "--- the report in a browser"

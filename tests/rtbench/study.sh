@@ -5,7 +5,7 @@ bin=$1 scratch=$2
 . "$(dirname "$0")/rtbench.sh"
 # An error of a study comes without a result.
 refuses_study() {
-  refuses "$1" "$2" study "${@:3}"
+  refuses "$1" "$2" rtbench study "${@:3}"
   [[ ! -s out.txt ]] || fail "${*:3}: an error with a result: $(cat out.txt)"
 }
 

@@ -2,14 +2,13 @@
 # cache_files.sh BIN SCRATCH MODEL BACKEND: whatever lies in the place of a file of the cache folder, the programs give the right results
 # in time, say in one line which file they do not use, and change no other file.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2 model=$3 backend=$4
 rm -rf "$scratch"
 mkdir -p "$scratch/home"
 cd "$scratch"
 export HOME=$scratch/home XDG_CACHE_HOME=$scratch/cache
 folder=$XDG_CACHE_HOME/librt
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # The programs with the backend, into out.txt and error.txt: the model's result is the expected one.
 rtrun() { timeout 120 "$bin/rtrun" "$model" --random-input --backend "$backend" --quiet "$@" >out.txt 2>error.txt || fail "$what: $(cat out.txt error.txt)"; }

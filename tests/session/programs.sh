@@ -3,21 +3,12 @@
 #
 # And what rtrun and rtbench do beside running a compiled model: classes, sounds, ONNX files, the cache folder.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2 model=$3
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 export XDG_CACHE_HOME=$scratch/cache  # what the user has measured or converted does not count
-
-fail() { echo "FAILED: $*"; exit 1; }
-# CODE TEXT PROGRAM ARGUMENT ...
-refuses() {
-  local wanted=$1 text=$2 program=$3 code=0
-  [[ $program == env ]] || program=$bin/$program
-  "$program" "${@:4}" >out.txt 2>error.txt || code=$?
-  [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
-  grep -qF -- "$text" error.txt || fail "${*:3}: expected '$text', found: $(cat error.txt)"
-}
 
 # Python code on stdin, with arguments.
 python() {

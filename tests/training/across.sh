@@ -5,6 +5,7 @@
 # The model is compiled under the emulator. The losses of the last epoch equal that of a training that stayed, within the tolerance
 # between backends (resume.sh).
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 here=$1 there=$2 scratch=$3/across
 for program in rtconvert rttrain ../lib/librt/librt_cpu.so; do
   [[ -n $here && -e $here/$program ]] ||
@@ -13,7 +14,6 @@ done
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-fail() { echo "FAILED: $*"; exit 1; }
 
 # 256 images with some structure: those of a label differ in few bytes; and labels.
 python3 -c '

@@ -2,6 +2,7 @@
 # adapter.sh BIN SHARED SCRATCH BACKEND: an adapter through the programs: trained, saved separately, loaded on its base, merged into
 # a .rt and into ONNX, which then compute the same; and the cases that must be rejected.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 shared=$2/data scratch=$3/adapter-$4 backend=$4
 model=$shared/models/mnist_cnn/model.onnx images=$shared/datasets/mnist/t10k-images-idx3-ubyte.gz
 if [[ ! -e $model || ! -e $images ]]; then
@@ -12,7 +13,6 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 
-fail() { echo "FAILED: $*"; exit 1; }
 size() { stat -c %s "$1"; }
 refused() {  # MESSAGE COMMAND...: exit code 2 and the message
   local message=$1 code=0

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # bench.sh BIN BACKEND INFERENCE_MODEL: rtbench measures training steps, compares the first with the reference, and reports a low loss.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 backend=$2 inference_model=$3
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 out=$("$bin/rtbench" --mode train zoo:lenet5 zoo:text_classifier --batch 4 --dim sequence=24 --backend "$backend" --time 0.05 \
   --no-tuning --target-loss 0.4)

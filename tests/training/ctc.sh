@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # ctc.sh BIN SCRATCH BACKEND CASE: label sequences trained with the loss ctc, and the validation metrics.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/ctc-$3 backend=$3 make_case=$4
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-fail() { echo "FAILED: $*"; exit 1; }
 number() { grep -o "\"$1\":[0-9.e-]*" <<<"$2" | cut -d: -f2; }
 
 "$make_case" .

@@ -2,13 +2,12 @@
 # device_lost.sh BIN SCRATCH MODEL LAYERS: a training on Vulkan whose device is lost in the middle ends and can be resumed, goes on on the
 # CPU, or on the device again; LAYERS: the folder of the test layer that loses it.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/device_lost model=$3 layers=$4
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 export XDG_CACHE_HOME=$PWD/cache
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # 256 images from the bytes of a program, and labels: 8 steps an epoch.
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images

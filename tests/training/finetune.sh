@@ -2,6 +2,7 @@
 # finetune.sh BIN SHARED SCRATCH BACKEND: the last layer of an f16 ImageNet classifier learns digits, the rest frozen: the loss falls,
 # frozen weights are unchanged, and the exported ONNX file keeps its types and computes the same as the trained model.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 shared=$2/data scratch=$3/finetune-$4 backend=$4
 model=$shared/models/squeezenet_fp16/model.onnx digits=$shared/datasets/mnist/t10k
 if [[ ! -e $model || ! -e $digits-images-idx3-ubyte.gz ]]; then
@@ -11,7 +12,6 @@ fi
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-fail() { echo "FAILED: $*"; exit 1; }
 
 options=(--train --open-batch --trainable 'conv10*' --optimizer adam --class-axis 1)
 "$bin/rtconvert" "$model" -o net.rt "${options[@]}" |

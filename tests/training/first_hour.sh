@@ -2,12 +2,11 @@
 # first_hour.sh BIN SCRATCH: what rttrain refuses before its first step, what it chooses where options are left out, and what it
 # prints.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/first-hour
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # 100 images from the bytes of a program; labels 0 to 9, of bytes and of other numbers.
 { printf '\0\0\x08\x03\0\0\0\x64\0\0\0\x1c\0\0\0\x1c'; head -c $((100 * 28 * 28)) "$bin/rtconvert"; } >images
@@ -16,31 +15,29 @@ fail() { echo "FAILED: $*"; exit 1; }
 { printf '\0\0\x09\x01\0\0\0\x64'; for i in {1..99}; do printf '\0'; done; printf '\xff'; } >minus_one
 "$bin/rtconvert" zoo:lenet5 -o net.rt --train --optimizer adam --accumulate >/dev/null
 train() { "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --backend cpu --deterministic "$@"; }
-# WORDS OPTION ..: exit code 2 and these words, before anything is printed.
-refuses() {
-  local words=$1 code=0
-  shift
-  timeout 120 "$bin/rttrain" net.rt --data images --scale 0.00392157 --backend cpu "$@" >out 2>err || code=$?
-  [[ $code == 2 ]] && grep -qF -- "$words" err || fail "$*: expected '$words' and exit code 2, found $code: $(cat err)"
-  [[ ! -s out ]] || fail "$*: refused after an epoch: $(cat out)"
+
+# TEXT OPTION ..: exit code 2 and this text, before anything is printed.
+refuses_options() {
+  refuses 2 "$1" rttrain net.rt --data images --scale 0.00392157 --backend cpu "${@:2}"
+  [[ ! -s out.txt ]] || fail "${*:2}: refused after an epoch: $(cat out.txt)"
 }
 
 echo "--- refused before the first step"
 validated=(--labels labels --validate images --validate-labels labels)
-refuses "sample 99: label 10, the model has 10 classes" --labels ten
-refuses "sample 99: label -1, the model has 10 classes" --labels minus_one
-refuses "--ignore-index -1" --labels minus_one
-refuses "--target: there is no metric 'acuracy'; this model's are loss, accuracy, top5, f1_macro, perplexity" "${validated[@]}" --target acuracy=1
-refuses "--monitor: there is no metric 'mse'" "${validated[@]}" --patience 2 --monitor mse
-refuses "need --validate" --labels labels --monitor loss
-refuses "--lr: expected a number of at least 0, found -0.1" --labels labels --lr -0.1
-refuses "--epochs: expected a number above 0, found -1" --labels labels --epochs -1
+refuses_options "sample 99: label 10, the model has 10 classes" --labels ten
+refuses_options "sample 99: label -1, the model has 10 classes" --labels minus_one
+refuses_options "--ignore-index -1" --labels minus_one
+refuses_options "--target: there is no metric 'acuracy'; this model's are loss, accuracy, top5, f1_macro, perplexity" "${validated[@]}" --target acuracy=1
+refuses_options "--monitor: there is no metric 'mse'" "${validated[@]}" --patience 2 --monitor mse
+refuses_options "need --validate" --labels labels --monitor loss
+refuses_options "--lr: expected a number of at least 0, found -0.1" --labels labels --lr -0.1
+refuses_options "--epochs: expected a number above 0, found -1" --labels labels --epochs -1
 for option in --steps --seed --patience --threads; do
-  refuses "$option: expected a number of at least 0, found -1" --labels labels --epochs 1 $option -1
+  refuses_options "$option: expected a number of at least 0, found -1" --labels labels --epochs 1 $option -1
 done
-refuses "--checkpoint-every: expected a number of at least 0, found -1" --labels labels --epochs 1 --checkpoint x.ckpt --checkpoint-every -1
-refuses "warmup shorter than the schedule's 8 steps" --labels labels --epochs 2 --batch 25 --schedule cosine,warmup=8
-refuses "expected a divisor of --batch 32" --labels labels --micro-batch 10
+refuses_options "--checkpoint-every: expected a number of at least 0, found -1" --labels labels --epochs 1 --checkpoint x.ckpt --checkpoint-every -1
+refuses_options "warmup shorter than the schedule's 8 steps" --labels labels --epochs 2 --batch 25 --schedule cosine,warmup=8
+refuses_options "expected a divisor of --batch 32" --labels labels --micro-batch 10
 "$bin/rtconvert" zoo:lenet5 -o ignoring.rt --train --ignore-index -1 >/dev/null
 "$bin/rttrain" ignoring.rt --data images --labels minus_one --steps 1 --backend cpu >/dev/null 2>err || fail "the ignored label: $(cat err)"
 
@@ -73,8 +70,8 @@ train --epochs 9 --batch 25 --validate-fraction 0.2 --target loss=1000 >target.o
 grep -q 'stopped after epoch 1: the target loss=1000 is reached' target.err || fail "no reason: $(cat target.err)"
 
 echo "--- a limit on time"
-refuses "--time-limit: expected a number above 0, found 0" --labels labels --time-limit 0
-refuses "after step 0: the run has taken longer than its time limit of 1 ms" --labels labels --time-limit 0.001
+refuses_options "--time-limit: expected a number above 0, found 0" --labels labels --time-limit 0
+refuses_options "after step 0: the run has taken longer than its time limit of 1 ms" --labels labels --time-limit 0.001
 train --epochs 2 --batch 25 --time-limit 3600 --checkpoint limited.ckpt >/dev/null 2>&1
 train --epochs 2 --batch 25 --checkpoint free.ckpt >/dev/null 2>&1
 cmp limited.ckpt free.ckpt || fail "a limit that is not reached changes the training"

@@ -2,12 +2,11 @@
 # memory.sh BIN SCRATCH BACKEND RESIDENT: training within memory budgets: rtconvert's plan equals what rttrain and the system report,
 # micro-batches and recomputation do not change the training, and a budget that is too small is rejected with the smallest sufficient one.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/memory-$3 backend=$3 resident=$4
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # data SAMPLES: images and labels.
 data() {

@@ -1,4 +1,5 @@
 # Sourced by tests of several processes, which have set bin and scratch: skips where there is no MPI, and enters an empty scratch folder.
+. "$(dirname "${BASH_SOURCE[0]}")/../support/programs.sh"
 skip() { echo "skipped: $*"; exit 77; }
 command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
 [[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
@@ -19,4 +20,3 @@ rank_process() {
   done
 }
 
-fail() { echo "FAILED: $*"; exit 1; }

@@ -2,12 +2,12 @@
 # quantize_aware.sh BIN SCRATCH BACKEND: a few steps with fake quantization give an int8 file without calibration data whose
 # results match those of the fake-quantized net.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/quantize-aware-$3 backend=$3
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 
-fail() { echo "FAILED: $*"; exit 1; }
 # refused CODE WORDS COMMAND..: the command exits with this code and prints these words.
 refused() {
   local code=$1 words=$2 got=0

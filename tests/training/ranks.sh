@@ -188,19 +188,13 @@ go_on 4 sgd.rt stopped "SIGTERM"
 
 echo "--- what cannot work says so"
 "$bin/rtconvert" zoo:lenet5 -o none.rt --train >/dev/null
-refuses() {
-  local words=$1 code=0
-  shift
-  "$@" >out 2>err || code=$?
-  [[ $code == 2 ]] && grep -q -- "$words" err || fail "expected '$words' and exit code 2, found $code: $(cat err)"
-}
-refuses 'rtconvert --train --data-parallel' ranks 2 none.rt --batch 50
-refuses 'use mpirun -n 4' ranks 2 shards4.rt --batch 50
-refuses 'expected a number for each of 2 processes, found 3' ranks 2 sgd.rt --batch 50 --share 3,1,1
-refuses 'differs from run to run' ranks 2 sgd.rt --batch 50 --share auto
-refuses 'use mpirun -n 4' alone shards4.rt --batch 50
-refuses 'cannot be cut into parts for 4 ranks' ranks 4 sgd.rt --batch 3
-refuses 'does not belong to this model' alone sgd.rt --batch 50 --checkpoint shards2.parts --resume
-refuses '--memory' "$bin/rtconvert" zoo:lenet5 -o budget.rt --train --data-parallel --shard-optimizer 2 --memory 64MiB --batch 50
-refuses 'lamb' "$bin/rtconvert" zoo:lenet5 -o lamb.rt --train --data-parallel --shard-optimizer 2 --optimizer lamb
+refuses 2 'rtconvert --train --data-parallel' ranks 2 none.rt --batch 50
+refuses 2 'use mpirun -n 4' ranks 2 shards4.rt --batch 50
+refuses 2 'expected a number for each of 2 processes, found 3' ranks 2 sgd.rt --batch 50 --share 3,1,1
+refuses 2 'differs from run to run' ranks 2 sgd.rt --batch 50 --share auto
+refuses 2 'use mpirun -n 4' alone shards4.rt --batch 50
+refuses 2 'cannot be cut into parts for 4 ranks' ranks 4 sgd.rt --batch 3
+refuses 2 'does not belong to this model' alone sgd.rt --batch 50 --checkpoint shards2.parts --resume
+refuses 2 '--memory' rtconvert zoo:lenet5 -o budget.rt --train --data-parallel --shard-optimizer 2 --memory 64MiB --batch 50
+refuses 2 'lamb' rtconvert zoo:lenet5 -o lamb.rt --train --data-parallel --shard-optimizer 2 --optimizer lamb
 echo "all of it"

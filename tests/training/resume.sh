@@ -2,12 +2,11 @@
 # resume.sh BIN SCRATCH BACKEND MODEL: interrupted training equals uninterrupted training bit for bit, and if writing a checkpoint
 # fails in any way, the previous one stays intact.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/resume-$3 backend=$3 model=$4
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # 256 images from the bytes of a program, and labels.
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images

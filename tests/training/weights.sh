@@ -2,11 +2,11 @@
 # weights.sh BIN SCRATCH: weights of an ONNX model as safetensors, out and in again; trained ones equal those of --export-onnx; an adapter in
 # that format; and files that do not fit.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$1 scratch=$2/weights
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-fail() { echo "FAILED: $*"; exit 1; }
 refused() {  # MESSAGE COMMAND...: exit code 2 and the message
   local message=$1 code=0
   shift

@@ -3,9 +3,9 @@
 # block after each with its output (stdout and stderr): every line must occur there, in this order. Before that, every number becomes N and
 # runs of spaces one space. A line `...` stands for lines left out; `...` at the end of a line stands for the rest of it.
 set -euo pipefail
+. "$(dirname "$0")/../support/programs.sh"
 bin=$(realpath "$1") tutorial=$(realpath "$2") scratch=$3/$(basename "$2" .md)
 skip() { echo "skipped: $*"; exit 77; }
-fail() { echo "FAILED: $*"; exit 1; }
 command -v python3 >/dev/null || skip "there is no python3, which makes the tutorials' data"
 if grep -q '^mpirun' "$tutorial"; then
   command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
