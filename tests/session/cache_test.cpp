@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
 #include "tests/session/cached_decoder.h"
+#include "tests/support/backend_main.h"
 
 namespace librt {
 namespace {
 
-std::string backend_name;
+using test::backend_name;
 
 std::unique_ptr<Session> open(const std::string& backend, int64_t capacity) {
   auto model = test::cached_decoder(capacity);
@@ -94,7 +94,5 @@ TEST(CachedDecoder, NothingIsWrittenPastTheCapacity) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

@@ -10,7 +10,7 @@
 
 #include "rt/rt.h"
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tests/support/control_nodes.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
@@ -23,7 +23,7 @@ using test::Body;
 using test::emit_loop;
 using Clock = std::chrono::steady_clock;
 
-std::string backend_name;
+using test::backend_name;
 bool asynchronous = false;    ///< the backend's device
 constexpr double kSoon = 20;  ///< seconds; on a busy machine, far less than what is cancelled would take
 
@@ -321,15 +321,12 @@ TEST(Cancel, WorksWhileTheSessionIsInUse) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
   if (argc > 3 && std::string_view(argv[1]) == "--write") {
     const int64_t trips = std::strtoll(argv[3], nullptr, 10);
     const librt::Status status = librt::compiler::write_model(*librt::nested_loops(trips), argv[2]);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
     return status.ok() ? 0 : 1;
   }
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::asynchronous = device->info().asynchronous;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(
+      argc, argv, [](librt::Device& device) { librt::asynchronous = device.info().asynchronous; });
 }

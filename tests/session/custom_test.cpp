@@ -10,9 +10,9 @@
 #include "rt/custom.hpp"
 #include "rt/memory.hpp"
 #include "runtime/geometry/custom.h"
-#include "tests/session/backend.h"
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -23,8 +23,7 @@ using compiler::Builder;
 using test::says;
 using Floats = std::vector<float>;
 
-std::string backend_name;
-bool validation = false;
+using test::backend_name, test::validation;
 
 constexpr int64_t kF32 = RT_F32, kI64 = RT_I64;
 
@@ -448,9 +447,5 @@ TEST(Custom, NeedsAKernelForTheBackend) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

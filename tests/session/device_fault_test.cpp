@@ -11,7 +11,7 @@
 #include <string>
 
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
@@ -20,7 +20,7 @@ namespace {
 using compiler::Builder;
 using Floats = std::vector<float>;
 
-std::string backend_name;
+using test::backend_name;
 bool works_again = false;
 
 constexpr int64_t kColumns = 8;
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFault, testing::Values("lost", "once", "me
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "";
+  librt::test::backend_name = argc > 1 ? argv[1] : "";
   librt::works_again = argc > 2 && std::string(argv[2]) == "again";
   return RUN_ALL_TESTS();
 }

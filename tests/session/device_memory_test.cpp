@@ -10,9 +10,9 @@
 
 #include "rt/memory.hpp"
 #include "runtime/graph/graph.h"
-#include "tests/session/backend.h"
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -24,8 +24,7 @@ using test::says;
 using test::status_text;
 using Floats = std::vector<float>;
 
-std::string backend_name;
-bool validation = false;
+using test::backend_name, test::validation;
 bool has_host_memory = false;
 
 /// x f32[rows,4]; outputs: twice = 2 x; flat, the same without its shape; same = x; three = 3; old, the state
@@ -616,10 +615,6 @@ TEST(DeviceMemory, OfTheApplicationOnVulkan) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::has_host_memory = device->info().host_memory;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(
+      argc, argv, [](librt::Device& device) { librt::has_host_memory = device.info().host_memory; });
 }

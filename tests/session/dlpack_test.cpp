@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "rt/dlpack.hpp"
-#include "tests/session/backend.h"
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -44,8 +44,7 @@ using compiler::Builder;
 using test::says;
 using Floats = std::vector<float>;
 
-std::string backend_name;
-bool validation = false;
+using test::backend_name, test::validation;
 bool has_host_memory = false;
 
 /// y = x + x, f32[rows,4].
@@ -368,10 +367,6 @@ TEST(Dlpack, Misuse) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::has_host_memory = device->info().host_memory;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(
+      argc, argv, [](librt::Device& device) { librt::has_host_memory = device.info().host_memory; });
 }

@@ -7,14 +7,14 @@
 
 #include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tests/support/run_node.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
 namespace {
 
-std::string backend_name;
+using test::backend_name;
 
 using Attach = std::function<ValueId(compiler::Builder&, ValueId x, ValueId indices)>;
 
@@ -127,7 +127,5 @@ TEST(EmptyAxis, KernelsReadNothing) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

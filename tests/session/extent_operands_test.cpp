@@ -7,14 +7,14 @@
 #include <cmath>
 
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tests/support/importer_model.h"
 #include "tools/compiler/pipeline.h"
 
 namespace librt {
 namespace {
 
-std::string backend_name;
+using test::backend_name;
 
 using Numbers = std::vector<double>;
 using test::ImporterModel;
@@ -243,7 +243,5 @@ TEST(ExtentOperands, SessionsRefuseInputs) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

@@ -16,12 +16,12 @@
 #include <thread>
 
 #include "rt/rt.hpp"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 
 namespace librt {
 namespace {
 
-std::string backend_name;
+using test::backend_name;
 std::string model_path;
 
 /// The message of a status, which is freed; "" for success.
@@ -514,9 +514,6 @@ TEST_F(Hooks, ASharedDeviceKeepsItsOwn) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::model_path = argc > 2 ? argv[2] : "";
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv,
+                                        [&](librt::Device&) { librt::model_path = argc > 2 ? argv[2] : ""; });
 }

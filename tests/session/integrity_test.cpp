@@ -10,14 +10,15 @@
 
 #include "rt/rt.hpp"
 #include "runtime/model/format.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 
 namespace librt {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string backend_name, model_path;
+using test::backend_name;
+std::string model_path;
 
 std::vector<std::byte> model_bytes() {
   std::ifstream file(model_path, std::ios::binary);
@@ -148,8 +149,5 @@ TEST_F(IntegrityFile, LimitsOfTheReader) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
-  librt::model_path = argv[2];
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv, [&](librt::Device&) { librt::model_path = argv[2]; });
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
@@ -14,10 +14,9 @@ namespace {
 using compiler::Builder;
 using Floats = std::vector<float>;
 
-std::string backend_name;
+using test::backend_name, test::validation;
 bool asynchronous = false;  ///< the backend's device
 Replays replays = Replays::Nothing;
-bool validation = false;
 
 #define ASSERT_OK(expression)                                       \
   do {                                                              \
@@ -325,11 +324,8 @@ TEST(Submit, WithoutReplayOutputsAreTheSame) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::asynchronous = device->info().asynchronous;
-  librt::replays = device->info().replays;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv, [](librt::Device& device) {
+    librt::asynchronous = device.info().asynchronous;
+    librt::replays = device.info().replays;
+  });
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
@@ -14,7 +14,7 @@ namespace {
 
 using compiler::Builder;
 
-std::string backend_name;
+using test::backend_name;
 bool has_tf32 = false;
 
 constexpr int64_t kRows = 70, kDepth = 52, kColumns = 68;
@@ -134,9 +134,6 @@ TEST(Tf32, IsNotSharedWithASessionWithoutIt) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  librt::has_tf32 = librt::has_feature(device->info(), "tf32");
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(
+      argc, argv, [](librt::Device& device) { librt::has_tf32 = librt::has_feature(device.info(), "tf32"); });
 }

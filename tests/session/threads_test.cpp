@@ -11,7 +11,7 @@
 
 #include "rt/rt.h"
 #include "runtime/session/session.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -21,7 +21,7 @@ namespace {
 using compiler::Builder;
 using Floats = std::vector<float>;
 
-std::string backend_name;
+using test::backend_name;
 int devices = 1;
 
 constexpr int64_t kColumns = 8;
@@ -247,9 +247,7 @@ TEST(Threads, MustNotShareASession) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc > 2) librt::devices = static_cast<int>(std::strtol(argv[2], nullptr, 10));
-  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
-  if (device == nullptr) return librt::test::kSkipped;
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv, [&](librt::Device&) {
+    if (argc > 2) librt::devices = static_cast<int>(std::strtol(argv[2], nullptr, 10));
+  });
 }

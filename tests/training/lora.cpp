@@ -9,6 +9,7 @@
 
 #include "runtime/core/element.h"
 #include "runtime/model/checkpoint.h"
+#include "tests/support/backend_main.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/lora.h"
@@ -26,7 +27,7 @@ using test::StepSession;
 using tools::Array;
 using Numbers = std::vector<float>;
 
-std::string backend = "cpu";
+using test::backend_name;
 
 template <class T>
 Array array(const char* name, DType type, std::vector<int64_t> dims, const std::vector<T>& values) {
@@ -164,7 +165,7 @@ void expect_near(const Numbers& got, const Numbers& want, float tolerance, const
 }
 
 Numbers result(ModelGraph model) {
-  StepSession session(compiled(std::move(model)), backend, "infer");
+  StepSession session(compiled(std::move(model)), backend_name, "infer");
   EXPECT_TRUE(session.run(inputs())) << session.error();
   return numbers(session.output("y"));
 }
@@ -192,7 +193,7 @@ TEST(Lora, MergedEqualsBeside) {
     for (const State& state : model.states)
       EXPECT_TRUE(state.name.find("lora") != state.name.npos || state.name.find("step") != state.name.npos)
           << state.name << " is no part of an adapter";
-    StepSession session(compiled(model), backend, "train_step");
+    StepSession session(compiled(model), backend_name, "train_step");
     float first = 0, last = 0;
     for (int step = 0; step < 20; ++step) {
       ASSERT_TRUE(session.run(batch(0.02f))) << session.error();
@@ -225,8 +226,8 @@ TEST(Lora, GradientsFollowFromThoseOfTheMergedWeight) {
   const TrainOptions options = training(compiler::Optimizer::Sgd);
   merged = trainable(merged, options);
   const std::vector<State> before = model.states, merged_before = merged.states;
-  StepSession adapters(compiled(trainable(model, options)), backend, "train_step");
-  StepSession whole(compiled(merged), backend, "train_step");
+  StepSession adapters(compiled(trainable(model, options)), backend_name, "train_step");
+  StepSession whole(compiled(merged), backend_name, "train_step");
   ASSERT_TRUE(adapters.run(batch(1))) << adapters.error();
   ASSERT_TRUE(whole.run(batch(1))) << whole.error();
   expect_near(numbers(adapters.output("loss")), numbers(whole.output("loss")), 1e-5f, "loss");
@@ -271,7 +272,7 @@ TEST(Lora, GradientsFollowFromThoseOfTheMergedWeight) {
 }
 
 std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("lora-" + backend + "-" + name)).string();
+  return (std::filesystem::temp_directory_path() / ("lora-" + backend_name + "-" + name)).string();
 }
 
 TEST(Lora, AdaptersAreSwappedInARunningSession) {
@@ -279,7 +280,7 @@ TEST(Lora, AdaptersAreSwappedInARunningSession) {
   fill_adapters(filled);
   const std::string first = scratch("first"), empty = scratch("empty"), foreign = scratch("foreign");
   const ModelGraph model = adapted(small_net(), {.rank = 2});
-  StepSession session(compiled(model), backend, "infer");
+  StepSession session(compiled(model), backend_name, "infer");
   ASSERT_TRUE(session.run(inputs())) << session.error();
   const Numbers base = numbers(session.output("y"));
   ASSERT_TRUE(write_checkpoint(empty, {.producer = "test", .tensors = states_of(model, session)}).ok());
@@ -316,8 +317,9 @@ TEST(Lora, DropoutIsForTrainingAlone) {
   EXPECT_EQ(draws(dropping, "train_step"), 2u);  // two nodes share the weight
   EXPECT_EQ(draws(dropping, "infer"), 0u);
   EXPECT_EQ(draws(plain, "train_step"), 0u);
-  StepSession with(compiled(dropping), backend, "train_step"),
-      again(compiled(dropping), backend, "train_step"), without(compiled(plain), backend, "train_step");
+  StepSession with(compiled(dropping), backend_name, "train_step"),
+      again(compiled(dropping), backend_name, "train_step"),
+      without(compiled(plain), backend_name, "train_step");
   for (int step = 0; step < 3; ++step)
     for (StepSession* session : {&with, &again, &without})
       ASSERT_TRUE(session->run(batch(0.1f))) << session->error();
@@ -331,7 +333,7 @@ TEST(Lora, WeightsCanBeTrainedBesideAdapters) {
   const ModelGraph base = small_net();
   const ModelGraph model =
       trainable(adapted(base, {.rank = 2, .targets = {"conv"}}), options);  // the name of the node
-  StepSession session(compiled(model), backend, "train_step");
+  StepSession session(compiled(model), backend_name, "train_step");
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(session.run(batch(0.1f))) << session.error();
   ModelGraph merged = base, beside = model;
   beside.states = states_of(model, session);
@@ -363,7 +365,7 @@ TEST(Lora, WhatCannotBeDoneIsNamed) {
 
 // The 260K-parameter language model on unseen text, in windows of 48 tokens.
 TEST(Lora, ALanguageModelLearnsNewText) {
-  if (backend == "cuda_emu") GTEST_SKIP() << "takes an emulated GPU too long";
+  if (backend_name == "cuda_emu") GTEST_SKIP() << "takes an emulated GPU too long";
   const std::string folder = RT_SHARED_DATA "/data";
   const std::string source = folder + "/models/llm_stories260k/prefill/model.onnx";
   std::ifstream file(folder + "/datasets/tinyshakespeare/input.txt");
@@ -379,7 +381,7 @@ TEST(Lora, ALanguageModelLearnsNewText) {
   TrainOptions options;
   options.optimizer.optimizer.optimizer = compiler::Optimizer::Adam;
   *model = trainable(*model, options);
-  StepSession session(compiled(*model), backend, "train_step");
+  StepSession session(compiled(*model), backend_name, "train_step");
   const std::vector<int64_t> tokens = tokenizer->encode(text);
   constexpr int64_t kLength = 48, kWindows = 4;
   const auto window = [&](int64_t index) {
@@ -415,7 +417,7 @@ TEST(Lora, ALanguageModelLearnsNewText) {
   const Blob before = embedding(base), after = embedding(merged);
   ASSERT_GT(after.size, 0u);
   EXPECT_EQ(std::memcmp(before.data, after.data, after.size), 0);
-  StepSession plain(compiled(merged), backend, "infer");
+  StepSession plain(compiled(merged), backend_name, "infer");
   const std::vector<Array> prompt = {window(7)[0]};
   ASSERT_TRUE(plain.run(prompt)) << plain.error();
   ASSERT_TRUE(session.run_entry("infer", prompt)) << session.error();
@@ -427,7 +429,5 @@ TEST(Lora, ALanguageModelLearnsNewText) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) librt::backend = argv[1];
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

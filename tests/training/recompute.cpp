@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/backend_main.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/recompute.h"
@@ -18,7 +19,7 @@ namespace {
 using test::StepSession;
 using tools::Array;
 
-std::string backend = "cpu";
+using test::backend_name;
 constexpr int64_t kBatch = 64, kWidth = 48;
 
 std::vector<float> waves(size_t count, float phase) {
@@ -78,7 +79,7 @@ std::vector<std::byte> file_of(const ModelGraph& model) {
 
 uint64_t peak_of(const ModelGraph& model) {
   const auto peak =
-      convert::planned_peak(*model.entry("train_step"), model.states, {{"batch", kBatch}}, backend);
+      convert::planned_peak(*model.entry("train_step"), model.states, {{"batch", kBatch}}, backend_name);
   EXPECT_TRUE(peak.ok()) << peak.status().message();
   return peak.ok() ? *peak : 0;
 }
@@ -97,7 +98,7 @@ TEST(Recompute, SavesMemoryAndKeepsEveryBit) {
               static_cast<unsigned long>(report->live_after), static_cast<unsigned long>(report->live_before),
               static_cast<unsigned long>(peak_of(lean)), static_cast<unsigned long>(peak_of(plain)));
 
-  StepSession a(file_of(plain), backend, "train_step"), b(file_of(lean), backend, "train_step");
+  StepSession a(file_of(plain), backend_name, "train_step"), b(file_of(lean), backend_name, "train_step");
   for (int step = 0; step < 3; ++step) {
     const std::vector<Array> batch = {
         floats("x", {kBatch, kWidth},
@@ -136,7 +137,5 @@ TEST(Recompute, StopsWhereItIsAskedTo) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) librt::backend = argv[1];
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }

@@ -13,18 +13,18 @@
 #include "runtime/backend/registry.h"
 #include "runtime/core/element.h"
 #include "runtime/geometry/step_form.h"
-#include "tests/session/backend.h"
+#include "tests/support/backend_main.h"
 
 namespace librt {
 namespace {
 
-std::string backend = "cpu";
-DevicePtr device;
+using test::backend_name;
+Device* device = nullptr;
 
 /// Whether launches are counted when they run, as the emulated CUDA device does, or when they are recorded,
 /// as a layer of Vulkan does whose library RT_TEST_DISPATCHES names.
 bool counts_runs() {
-  return backend == "cuda_emu";
+  return backend_name == "cuda_emu";
 }
 bool counts_records() {
   return std::getenv("RT_TEST_DISPATCHES") != nullptr;
@@ -305,14 +305,16 @@ TEST(StepGroups, EachElementType) {
 TEST(StepGroups, QuantizedStates) {
   Steps steps;
   for (const int64_t count : {256, 1, 4096, 5000, 255})
-    if (!steps.add(blockwise(), count, {})) GTEST_SKIP() << backend << " has no kernel for quantized states";
+    if (!steps.add(blockwise(), count, {}))
+      GTEST_SKIP() << backend_name << " has no kernel for quantized states";
   steps.check(1, 10);
 }
 
 TEST(StepGroups, LambIsTwoLaunches) {
   Steps steps;
   for (const int64_t count : kCounts)
-    if (!steps.add(op::LambStepAttributes{}, count, {})) GTEST_SKIP() << backend << " has no kernel for Lamb";
+    if (!steps.add(op::LambStepAttributes{}, count, {}))
+      GTEST_SKIP() << backend_name << " has no kernel for Lamb";
   steps.two_passes = true;
   steps.check(2, 2 * std::size(kCounts));
 }
@@ -422,10 +424,5 @@ TEST(StepGroups, TheNormOfAllGradientsIsTwoLaunches) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  librt::device = librt::test::open_backend(argc, argv, librt::backend);
-  if (librt::device == nullptr) return librt::test::kSkipped;
-  const int result = RUN_ALL_TESTS();
-  librt::device.reset();
-  return result;
+  return librt::test::run_backend_tests(argc, argv, [](librt::Device& device) { librt::device = &device; });
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/core/element.h"
+#include "tests/support/backend_main.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/quantize/quantize_aware.h"
@@ -21,7 +22,7 @@ using test::StepSession;
 using tools::Array;
 using Numbers = std::vector<float>;
 
-std::string backend = "cpu";
+using test::backend_name;
 
 Array array(const char* name, std::vector<int64_t> dims, const Numbers& values) {
   Array made{.name = name, .type = DType::F32, .dims = std::move(dims), .bytes = {}};
@@ -123,10 +124,10 @@ TEST(TrainingSteps, AnOverflowIsSkippedAndHalvesTheScale) {
   options.optimizer.gradients.loss_scale = 65536.0f;
   options.optimizer.gradients.loss_scale_interval = 3;
   options.optimizer.average_decay = 0.9f;
-  StepSession scaled(make_model(options), backend, "train_step");
+  StepSession scaled(make_model(options), backend_name, "train_step");
   TrainOptions without = adam();
   without.optimizer.average_decay = 0.9f;
-  StepSession plain(make_model(without), backend, "train_step");
+  StepSession plain(make_model(without), backend_name, "train_step");
   const auto check_equal = [&] {
     for (const char* state : {"w1", "w2", "w1.m", "w2.v", "w1.ema"})
       expect_near(numbers(scaled.state(state)), numbers(plain.state(state)));
@@ -162,7 +163,7 @@ TEST(TrainingSteps, RangesFollowTheBatches) {
   TrainOptions options = adam();
   options.quantize_aware = true;
   options.range_momentum = 0.75f;
-  StepSession session(make_model(options), backend, "train_step");
+  StepSession session(make_model(options), backend_name, "train_step");
   const auto range = [&] {
     Numbers both = numbers(session.state("x.range_low"));
     for (const float high : numbers(session.state("x.range_high"))) both.push_back(high);
@@ -187,7 +188,7 @@ TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {
   options.accumulate = true;
   options.optimizer.gradients.clip_norm = 0.05f;
   const auto model = make_model(options);
-  StepSession whole(model, backend, "train_step"), parts(model, backend, "accumulate");
+  StepSession whole(model, backend_name, "train_step"), parts(model, backend_name, "accumulate");
   for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(whole.run(with_rate(batch()))) << whole.error();
     for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(parts.run(half(i))) << parts.error();
@@ -201,7 +202,7 @@ TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {
 TEST(TrainingSteps, AveragesFollowTheWeights) {
   TrainOptions options = adam();
   options.optimizer.average_decay = 0.75f;
-  StepSession session(make_model(options), backend, "train_step");
+  StepSession session(make_model(options), backend_name, "train_step");
   Numbers average = numbers(session.state("w1"));
   for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(session.run(with_rate(batch(), 0.1f))) << session.error();
@@ -217,12 +218,12 @@ TEST(TrainingSteps, GroupsScaleTheRateAndReplaceTheDecay) {
   options.optimizer.optimizer.optimizer = compiler::Optimizer::Sgd;
   options.optimizer.optimizer.momentum = 0.0f;
   options.optimizer.optimizer.weight_decay = 0.5f;
-  StepSession plain(make_model(options), backend, "train_step");
+  StepSession plain(make_model(options), backend_name, "train_step");
   options.optimizer.groups = {{.pattern = "w2", .learning_rate_scale = 0.1f, .weight_decay = 0.0f}};
-  StepSession grouped(make_model(options), backend, "train_step");
+  StepSession grouped(make_model(options), backend_name, "train_step");
   options.optimizer.groups = {};
   options.optimizer.optimizer.weight_decay = 0;
-  StepSession undecayed(make_model(options), backend, "train_step");
+  StepSession undecayed(make_model(options), backend_name, "train_step");
   const Numbers start = numbers(plain.state("w2"));
   for (StepSession* session : {&plain, &grouped, &undecayed})
     ASSERT_TRUE(session->run(with_rate(batch(), 0.1f))) << session->error();
@@ -234,9 +235,9 @@ TEST(TrainingSteps, GroupsScaleTheRateAndReplaceTheDecay) {
 
 TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   TrainOptions options = adam();
-  StepSession full(make_model(options), backend, "train_step");
+  StepSession full(make_model(options), backend_name, "train_step");
   options.optimizer.optimizer.state_type = DType::BF16;
-  StepSession small(make_model(options), backend, "train_step");
+  StepSession small(make_model(options), backend_name, "train_step");
   for (int step = 0; step < 10; ++step)
     for (StepSession* session : {&full, &small})
       ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
@@ -275,9 +276,9 @@ TEST(TrainingSteps, MomentsInBlocksFollowThoseInFull) {
       options.optimizer.optimizer.momentum = 0.5f;
     }
     if (kind == Optimizer::Adagrad) options.optimizer.optimizer.initial_accumulator = 0.1f;
-    StepSession full(wide_model(options), backend, "train_step");
+    StepSession full(wide_model(options), backend_name, "train_step");
     options.optimizer.optimizer.state_type = DType::U8;
-    StepSession small(wide_model(options), backend, "train_step");
+    StepSession small(wide_model(options), backend_name, "train_step");
     float first = 0, full_loss = 0, small_loss = 0;
     for (int step = 0; step < 30; ++step) {
       for (StepSession* session : {&full, &small})
@@ -299,7 +300,7 @@ TEST(TrainingSteps, ASkippedStepKeepsBlocksBitForBit) {
   options.optimizer.optimizer.state_type = DType::U8;
   options.optimizer.gradients.loss_scale = 1024.0f;
   options.optimizer.gradients.loss_scale_interval = 2000;
-  StepSession session(wide_model(options), backend, "train_step");
+  StepSession session(wide_model(options), backend_name, "train_step");
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(session.run(with_rate(batch()))) << session.error();
   const char* kStates[] = {"w2", "w2.m", "w2.m.scales", "w2.v", "w2.v.scales", "w1.m"};
   std::vector<Array> before;
@@ -339,8 +340,8 @@ std::vector<std::byte> normalized_model(DType stored) {
 // Weights stored in 16 bits have f32 master states, and take the same steps as an f32 model.
 TEST(TrainingSteps, WeightsOfTwoBytesHaveMastersOfFour) {
   for (const DType stored : {DType::F16, DType::BF16}) {
-    StepSession full(normalized_model(DType::F32), backend, "train_step");
-    StepSession narrow(normalized_model(stored), backend, "train_step");
+    StepSession full(normalized_model(DType::F32), backend_name, "train_step");
+    StepSession narrow(normalized_model(stored), backend_name, "train_step");
     for (int step = 0; step < 3; ++step)
       for (StepSession* session : {&full, &narrow})
         ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
@@ -364,10 +365,10 @@ TEST(TrainingSteps, OneRankIsAsWithoutRanks) {
     options.optimizer.average_decay = 0.9f;
     options.optimizer.gradients.clip_norm = 0.05f;
     options.optimizer.groups = {{.pattern = "w2", .learning_rate_scale = 0.5f}};
-    StepSession plain(make_model(options), backend, "train_step");
+    StepSession plain(make_model(options), backend_name, "train_step");
     options.data_parallel = {.enabled = true, .bucket_bytes = 1};
     options.optimizer.shards = shards;
-    StepSession parallel(make_model(options), backend, "train_step");
+    StepSession parallel(make_model(options), backend_name, "train_step");
     const auto check_equal = [&] {
       for (const char* state : {"w1", "w2", "w1.ema"})
         expect_near(numbers(parallel.state(state)), numbers(plain.state(state)));
@@ -419,7 +420,5 @@ TEST(TrainingSteps, AGroupWithoutAWeightIsAnError) {
 }  // namespace librt
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) librt::backend = argv[1];
-  return RUN_ALL_TESTS();
+  return librt::test::run_backend_tests(argc, argv);
 }
