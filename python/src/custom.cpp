@@ -119,6 +119,18 @@ Status call_function(const nb::object& function, const CustomCall& call) {
   }
 }
 
+int traverse_operators(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<CustomOperators>(self)->traverse(visit, arg) : 0;
+}
+int clear_operators(PyObject* self) {
+  nb::inst_ptr<CustomOperators>(self)->clear();
+  return 0;
+}
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_operators)},
+                        {Py_tp_clear, reinterpret_cast<void*>(clear_operators)},
+                        {0, nullptr}};
+
 }  // namespace
 
 CustomOperators::CustomOperators(nb::handle functions) {
@@ -142,15 +154,18 @@ CustomOperators::CustomOperators(nb::handle functions) {
   }
 }
 
-std::shared_ptr<CustomOperators> CustomOperators::of(const nb::kwargs& keywords) {
-  if (!keywords.contains("custom_operators")) return nullptr;
+nb::object CustomOperators::of(const nb::kwargs& keywords) {
+  if (!keywords.contains("custom_operators")) return nb::none();
   const nb::object functions = keywords["custom_operators"];
-  return functions.is_none() ? nullptr : std::make_shared<CustomOperators>(functions);
+  return functions.is_none() ? nb::none()
+                             : nb::cast(new CustomOperators(functions), nb::rv_policy::take_ownership);
 }
 
-std::vector<rt_custom_operator> CustomOperators::handles() const {
+std::vector<rt_custom_operator> CustomOperators::handles(nb::handle operators) {
   std::vector<rt_custom_operator> all;
-  for (const CustomOperator& each : operators_) all.push_back(each.handle());
+  if (operators.is_none()) return all;
+  for (const CustomOperator& each : nb::cast<const CustomOperators&>(operators).operators_)
+    all.push_back(each.handle());
   return all;
 }
 
@@ -161,6 +176,11 @@ int CustomOperators::traverse(visitproc visit, void* arg) const {
 
 void CustomOperators::clear() {
   for (Function& function : functions_) function.call = nb::none();
+}
+
+void bind_custom_operators(nb::module_& module) {
+  nb::class_<CustomOperators>(module, "CustomOperators", nb::type_slots(kSlots),
+                              "Functions of the application as kernels of sessions.");
 }
 
 nb::object take_raised() noexcept {

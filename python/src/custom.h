@@ -6,7 +6,6 @@
 #include <nanobind/nanobind.h>
 
 #include <deque>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,17 +13,20 @@
 
 namespace rt::python {
 
-/// One function for each operator. Sessions refer to it, so it outlives them. Made and destroyed with the
+/// One function for each operator. An object of Python's, so that the garbage collector counts each session
+/// that refers to it once: a function may refer to the session that calls it. Made and destroyed with the
 /// interpreter's lock held.
 class CustomOperators {
  public:
   /// Of a dict {"DOMAIN:OPERATOR": function}.
   explicit CustomOperators(nanobind::handle functions);
-  /// Of the keyword custom_operators; null without it.
-  static std::shared_ptr<CustomOperators> of(const nanobind::kwargs& keywords);
+  CustomOperators(const CustomOperators&) = delete;
+  CustomOperators& operator=(const CustomOperators&) = delete;
+  /// Of the keyword custom_operators; None without it.
+  static nanobind::object of(const nanobind::kwargs& keywords);
 
-  std::vector<rt_custom_operator> handles() const;
-  /// For the garbage collector: a function may refer to the session that calls it.
+  /// Of what of() returned, which must outlive the sessions that get them.
+  static std::vector<rt_custom_operator> handles(nanobind::handle operators);
   int traverse(visitproc visit, void* argument) const;
   void clear();
 
@@ -36,6 +38,8 @@ class CustomOperators {
   std::deque<Function> functions_;
   std::deque<CustomOperator> operators_;
 };
+
+void bind_custom_operators(nanobind::module_& module);
 
 /// What the last function called by this thread raised, which is forgotten; null if nothing.
 nanobind::object take_raised() noexcept;

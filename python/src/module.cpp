@@ -15,6 +15,7 @@ NB_MODULE(_native, module) {
   bind_device_arrays(module);
   bind_model(module);
   bind_devices(module);
+  bind_custom_operators(module);
   bind_session(module);
   bind_trainer(module);
   bind_metrics(module);

@@ -59,7 +59,7 @@ Turn::~Turn() {
 }
 
 Session::Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner,
-                 std::shared_ptr<CustomOperators> operators)
+                 nb::object operators)
     : operators_(std::move(operators)), owner_(std::move(owner)), owned_(owned), turns_(std::move(turns)) {
   const rt::Session view = rt::Session::borrow(handle);
   const std::string backend = view.device().backend;

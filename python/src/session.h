@@ -50,7 +50,7 @@ class Session {
  public:
   /// owner: what must live as long as the session, and frees the handle, if `owned` is false.
   Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner,
-          std::shared_ptr<CustomOperators> operators);
+          nanobind::object operators);
 
   /// on_device: the outputs stay in memory of the device, as DeviceTensor.
   nanobind::dict run(nanobind::handle inputs, bool on_device);
@@ -62,8 +62,8 @@ class Session {
   /// declared.
   void close();
   const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }
-  /// Null: none.
-  CustomOperators* operators() const noexcept { return operators_.get(); }
+  /// CustomOperators, or None.
+  nanobind::handle operators() const noexcept { return operators_; }
   const std::vector<TensorSpec>& inputs() const noexcept { return inputs_; }
   const std::vector<TensorSpec>& outputs() const noexcept { return outputs_; }
 
@@ -99,7 +99,7 @@ class Session {
   template <class Bound>
   void unbind_outputs(const std::vector<std::unique_ptr<Bound>>& bound) noexcept;
 
-  std::shared_ptr<CustomOperators> operators_;  ///< outlives what calls them
+  nanobind::object operators_;  ///< CustomOperators or None; outlives what calls them
   std::shared_ptr<void> owner_;
   std::shared_ptr<rt_session> handle_;
   bool owned_;

@@ -14,9 +14,8 @@ void create(Session* self, nb::handle source, const nb::kwargs& keywords) {
   nb::object keep;
   const Model& model = model_of(source, keep);
   SessionOptions options = options_of(keywords, "Session");
-  std::shared_ptr<CustomOperators> operators = CustomOperators::of(keywords);
-  std::vector<rt_custom_operator> handles;
-  if (operators != nullptr) handles = operators->handles();
+  nb::object operators = CustomOperators::of(keywords);
+  const std::vector<rt_custom_operator> handles = CustomOperators::handles(operators);
   options.custom_operators = handles;
   Session* share = nullptr;
   if (keywords.contains("share_states_with") && !nb::object(keywords["share_states_with"]).is_none())
@@ -89,17 +88,10 @@ std::string repr(const Session& self) {
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
-  const CustomOperators* operators = nb::inst_ptr<Session>(self)->operators();
-  return operators == nullptr ? 0 : operators->traverse(visit, arg);
-}
-int clear(PyObject* self) {
-  if (CustomOperators* operators = nb::inst_ptr<Session>(self)->operators(); operators != nullptr)
-    operators->clear();
+  Py_VISIT(nb::inst_ptr<Session>(self)->operators().ptr());
   return 0;
 }
-PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                        {0, nullptr}};
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
 
 }  // namespace
 

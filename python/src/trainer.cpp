@@ -22,8 +22,7 @@ class Steps {
     const Model& model = model_of(source, keep);
     SessionOptions options = options_of(keywords, "Trainer");
     operators_ = CustomOperators::of(keywords);
-    std::vector<rt_custom_operator> handles;
-    if (operators_ != nullptr) handles = operators_->handles();
+    const std::vector<rt_custom_operator> handles = CustomOperators::handles(operators_);
     options.custom_operators = handles;
     const rt_session_options c = rt::Session::to_c(options);
     rt_trainer* trainer = nullptr;
@@ -36,14 +35,19 @@ class Steps {
     trainer_ = {trainer, rt_trainer_free};
     model_ = model.handle;
     turns_ = std::make_shared<Turns>();
-    const auto session =
-        std::make_shared<Session>(rt_trainer_session(trainer), false, turns_, trainer_, operators_);
-    session_ = session;
-    for (size_t i = 0; i < session->inputs().size(); ++i)
-      if (session->inputs()[i].name == "learning_rate") learning_rate_ = i;
+    session_object_ =
+        nb::cast(std::make_shared<Session>(rt_trainer_session(trainer), false, turns_, trainer_, operators_));
+    session_ = nb::cast<Session*>(session_object_);
+    for (size_t i = 0; i < session_->inputs().size(); ++i)
+      if (session_->inputs()[i].name == "learning_rate") learning_rate_ = i;
   }
 
-  const std::shared_ptr<Session>& session() const noexcept { return session_; }
+  const nb::object& session() const noexcept { return session_object_; }
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(operators_.ptr());
+    Py_VISIT(session_object_.ptr());
+    return 0;
+  }
 
   double step(nb::handle inputs, double learning_rate) {
     if (!PyDict_Check(inputs.ptr()))
@@ -81,10 +85,11 @@ class Steps {
 
  private:
   std::shared_ptr<rt_model> model_;
-  std::shared_ptr<CustomOperators> operators_;  ///< outlive what calls them
+  nb::object operators_;  ///< CustomOperators or None; outlive what calls them
   std::shared_ptr<rt_trainer> trainer_;
   std::shared_ptr<Turns> turns_;
-  std::shared_ptr<Session> session_;
+  nb::object session_object_;
+  Session* session_ = nullptr;       ///< in session_object_
   size_t learning_rate_ = SIZE_MAX;  ///< index of the input; SIZE_MAX: the model has none
   uint64_t count_ = 0;
 };
@@ -98,10 +103,16 @@ Schedule parse(const std::string& text, uint64_t steps) {
   return *schedule;
 }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Steps>(self)->traverse(visit, arg) : 0;
+}
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
+
 }  // namespace
 
 void bind_trainer(nb::module_& module) {
-  nb::class_<Steps>(module, "Steps", "The native part of librt.Trainer.")
+  nb::class_<Steps>(module, "Steps", nb::type_slots(kSlots), "The native part of librt.Trainer.")
       .def(
           "__init__",
           [](Steps* self, nb::handle model, const nb::kwargs& keywords) {

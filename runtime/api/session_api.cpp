@@ -470,6 +470,9 @@ rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** 
     options.parallel = {};
     options.cpus.clear();
     options.priority = 0;
+    options.custom_operators = nullptr;
+    options.cuda_stream = nullptr;
+    options.prefer.clear();
     auto made = std::make_unique<rt_session>();
     made->in_use = trainer->session.in_use;
     RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), options, &training));

@@ -6,7 +6,7 @@ import unittest
 import weakref
 
 import numpy
-from support import FLOAT, INT64, main, onnx
+from support import FLOAT, INT64, main, mlp, onnx
 
 import librt
 
@@ -158,6 +158,29 @@ class Custom(unittest.TestCase):
         owner.session(X)
         gone = weakref.ref(owner)
         del owner
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_a_cycle_through_a_trainer_is_collected(self):
+        class Owner:
+            def __init__(self):
+                options = {"backend": "cpu", "custom_operators": {"com.example:Scale": self.scale}}
+                self.trainer = librt.Trainer(mlp(), **options)
+                self.sessions = [self.trainer.session(entry) for entry in ("train_step", "infer")]
+
+            def scale(self, x, *_, **__):
+                return x
+
+        owner = Owner()
+        gone = weakref.ref(owner)
+        gc.collect()
+        self.assertIsNotNone(gone())
+        # A session alone keeps the function, by which it keeps the owner.
+        session = owner.sessions[1]
+        del owner
+        gc.collect()
+        self.assertIsNotNone(gone())
+        del session
         gc.collect()
         self.assertIsNone(gone())
 

@@ -74,6 +74,14 @@ class LikeRttrain(unittest.TestCase):
             numpy.testing.assert_array_equal(weights(ours)[name], value, err_msg=name)
 
 
+class Entries(unittest.TestCase):
+    def test_another_entry_takes_the_device_with_its_options(self):
+        for options in ({"prefer": "throughput", "backend": "auto"},
+                        {"custom_operators": {"com.example:Scale": print}}):
+            trained = librt.Trainer(mlp(), **{"backend": "cpu", **options})
+            self.assertIsNot(trained.session("infer"), trained.session("train_step"), options)
+
+
 class Resume(unittest.TestCase):
     def batches(self):
         return librt.Batches(data(), batch=32, seed=3)
