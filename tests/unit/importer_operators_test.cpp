@@ -83,6 +83,105 @@ TEST(ImporterOperators, Det) {
   }
 }
 
+/// y[k] = sum over n < length of x[n] exp(-+ 2 pi i n k / length), of rows of complex numbers; half: x is the
+/// first half of a spectrum, y is real.
+std::vector<double> fourier(const std::vector<float>& x, int64_t rows, int64_t samples, int64_t length,
+                            int64_t bins, bool half) {
+  std::vector<double> y;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t k = 0; k < bins; ++k) {
+      double real = 0, imaginary = 0;
+      for (int64_t n = 0; n < std::min(samples, half ? length / 2 + 1 : length); ++n) {
+        const auto at = static_cast<size_t>(2 * (row * samples + n));
+        const double angle = (half ? 2 : -2) * 3.14159265358979323846 * static_cast<double>(n * k % length) /
+                             static_cast<double>(length);
+        const double a = static_cast<double>(x[at]), b = static_cast<double>(x[at + 1]);
+        const double factor =
+            !half ? 1 : (n == 0 || 2 * n == length ? 1.0 : 2.0) / static_cast<double>(length);
+        real += factor * (a * std::cos(angle) - b * std::sin(angle));
+        imaginary += factor * (a * std::sin(angle) + b * std::cos(angle));
+      }
+      y.push_back(real);
+      if (!half) y.push_back(imaginary);
+    }
+  return y;
+}
+
+/// A length that is computed: that of the signal, as exporters write it, or another one.
+TEST(ImporterOperators, TransformOfAComputedLength) {
+  for (const char* kind : {"own", "other", "half", "half_of_own"}) {
+    const std::string_view name = kind;
+    const bool half = name.starts_with("half");
+    ImporterModel model(20);
+    model.input("x", {"b", "n", "2"});
+    model.input("like", {"m"});
+    model.node("Shape", {name == "own" ? "x" : "like"}, {"length"},
+               name == "own" ? ImporterModel::Integers{{"start", 1}, {"end", 2}} : ImporterModel::Integers{});
+    model.integers("axis", {}, {1});
+    model.node("DFT", {"x", name == "half_of_own" ? "" : "length", "axis"}, {"y"},
+               half ? ImporterModel::Integers{{"inverse", 1}, {"onesided", 1}} : ImporterModel::Integers{});
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << kind << graph.status().message() << model.reasons();
+    for (const auto& [b, n, m] : {std::array<int64_t, 3>{1, 4, 4}, {2, 5, 3}, {1, 3, 8}, {2, 5, 9}}) {
+      const std::vector<float> x = noise(static_cast<size_t>(2 * b * n)), like(static_cast<size_t>(m));
+      const ConstTensorView inputs[] = {{x.data(), {DType::F32, {b, n, 2}}},
+                                        {like.data(), {DType::F32, {m}}}};
+      const int64_t length = name == "own" ? n : name == "half_of_own" ? 2 * (n - 1) : m;
+      expect_near(values_of(run(*graph, inputs)), fourier(x, b, n, length, length, half));
+    }
+  }
+}
+
+/// Entries of a shape replaced, as exporters write index_copy and index_fill: the shape stays known.
+TEST(ImporterOperators, ShapesOfReplacedEntries) {
+  for (const bool tuples : {false, true}) {
+    ImporterModel model(18);
+    model.input("x", {"b", "n", "3"});
+    model.node("Shape", {"x"}, {"shape"});
+    model.integers("at", tuples ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{2}, {1, -1});
+    model.integers("entries", {2}, {4, 2});
+    model.node(tuples ? "ScatterND" : "ScatterElements", {"shape", "at", "entries"}, {"wanted"});
+    model.integers("one", {1}, {1});
+    model.node("Expand", {"one", "wanted"}, {"y"});
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const Graph& body = graph->entries[0].graph;
+    const std::vector<Dim>& dims = body[body.outputs[0]].dims;
+    ASSERT_EQ(dims.size(), 3u);
+    EXPECT_EQ(body.symbols[static_cast<size_t>(dims[0].symbol)].name, "b");
+    EXPECT_EQ(dims[1].extent, 4);
+    EXPECT_EQ(dims[2].extent, 2);
+    for (const Node& node : body.nodes) EXPECT_NE(node.kind(), OpKind::ScatterElements);
+    for (const Node& node : body.nodes) EXPECT_NE(node.kind(), OpKind::ScatterND);
+  }
+}
+
+/// Starts whose number only a run has: as many as axes are named, else one.
+TEST(ImporterOperators, SlicesFromAnEntryOfAList) {
+  ImporterModel model(18);
+  model.input("x", {"6", "2"});
+  model.input("offsets", {"n"}, ImporterModel::kInt64);
+  model.input("i", {"1"}, ImporterModel::kInt64);
+  model.integers("one", {1}, {1});
+  model.node("Add", {"i", "one"}, {"j"});
+  model.node("Add", {"j", "one"}, {"k"});
+  model.node("Slice", {"offsets", "i", "j"}, {"start"});
+  model.node("Slice", {"offsets", "j", "k"}, {"end"});
+  model.node("Slice", {"x", "start", "end"}, {"y"});
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  const std::vector<float> x = noise(12);
+  const std::vector<int64_t> offsets{0, 2, 5}, i{1};
+  const ConstTensorView inputs[] = {
+      {x.data(), {DType::F32, {6, 2}}}, {offsets.data(), {DType::I64, {3}}}, {i.data(), {DType::I64, {1}}}};
+  std::vector<double> wanted;
+  for (size_t at = 4; at < 10; ++at) wanted.push_back(static_cast<double>(x[at]));
+  expect_near(values_of(run(*graph, inputs)), wanted);
+}
+
 TEST(ImporterOperators, AffineGridOfOpenSize) {
   for (const int64_t corners : {0, 1}) {
     ImporterModel model(20);

@@ -30,11 +30,32 @@ Result<op::ScatterReduction> reduction_of(NodeContext& c) {
   return invalid_model("reduction: expected none, add, mul, min or max, found ", name);
 }
 
+// A shape of which entries at known positions are replaced, made of entries of both: that is computed while
+// planning, and scattering is not. kNoValue where the node does something else.
+ValueId with_entries_replaced(NodeContext& c) {
+  const int64_t count = c.rank() == 1 && c.dtype() == DType::I64 ? c.extent(0, 0) : -1;
+  const bool tuples = c.rank(1) == 2 && c.extent(1, 1) == 1;  // of ScatterND
+  if (count < 0 || count > kMaxRank || c.rank(2) != 1 || (c.rank(1) != 1 && !tuples)) return kNoValue;
+  const auto at = c.known_integers(1, "indices");
+  if (!at.ok() || static_cast<int64_t>(at->size()) != c.extent(2, 0)) return kNoValue;
+  std::vector<ValueId> entries;
+  for (int64_t i = 0; i < count; ++i) entries.push_back(slice(c.emit, c.input(0), 0, i, i + 1));
+  for (size_t k = 0; k < at->size(); ++k) {
+    const int64_t i = (*at)[k] < 0 ? (*at)[k] + count : (*at)[k];
+    if (i < 0 || i >= count) return kNoValue;
+    const auto from = static_cast<int64_t>(k);
+    entries[static_cast<size_t>(i)] = slice(c.emit, c.input(2), 0, from, from + 1);
+  }
+  return entries.empty() ? c.input(0) : concat_values(c.emit, std::move(entries));
+}
+
 Status scatter_elements(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   op::ScatterElementsAttributes attributes;
   RT_ASSIGN(attributes.axis, c.axis(c.integer("axis", 0), c.rank()));
   RT_ASSIGN(attributes.reduction, reduction_of(c));
+  if (attributes.reduction == op::ScatterReduction::None)
+    if (const ValueId shape = with_entries_replaced(c); shape != kNoValue) return c.result(shape);
   return c.result(c.emit.emit(attributes, {c.input(0), c.input(1), c.input(2)}));
 }
 
@@ -42,6 +63,8 @@ Status scatter_nd(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   op::ScatterNDAttributes attributes;
   RT_ASSIGN(attributes.reduction, reduction_of(c));
+  if (attributes.reduction == op::ScatterReduction::None && c.rank(1) == 2)
+    if (const ValueId shape = with_entries_replaced(c); shape != kNoValue) return c.result(shape);
   return c.result(c.emit.emit(attributes, {c.input(0), c.input(1), c.input(2)}));
 }
 

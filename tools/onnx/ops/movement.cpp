@@ -261,8 +261,13 @@ Status slice_of(NodeContext& c, ValueId starts, ValueId ends, std::optional<std:
                 std::optional<std::vector<int64_t>> steps) {
   if (starts == kNoValue || ends == kNoValue) return {};
   op::SliceAttributes attributes;
-  const int64_t count = c.value(starts).dims[0].extent;
-  if (count < 0) return cannot("the number of sliced axes is not known; make starts a constant");
+  int64_t count = c.value(starts).dims[0].extent;
+  if (count < 0) {
+    // Starts that are computed, such as an offset taken out of a list: of one axis unless others are named.
+    count = axes ? static_cast<int64_t>(axes->size()) : steps ? static_cast<int64_t>(steps->size()) : 1;
+    starts = c.emit.reshape(starts, c.emit.ints({&count, 1}));
+    ends = c.emit.reshape(ends, c.emit.ints({&count, 1}));
+  }
   if (!axes) {
     axes.emplace();
     for (int64_t i = 0; i < count; ++i) axes->push_back(i);

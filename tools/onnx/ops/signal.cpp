@@ -70,26 +70,37 @@ ValueId counted(NodeContext& c, ValueId limit, std::initializer_list<int64_t> ex
   return reshape_to(c.emit, numbers, extents);
 }
 
-/// The same for a length known only at run time: n k mod length exactly, then the angle. x is [.., length,
-/// parts].
-ValueId open_matrix(NodeContext& c, DType dtype, const Transform& t, ValueId x, bool onesided) {
+/// The same for extents known only at run time, i64 vectors of one element: n k mod length exactly, then the
+/// angle.
+ValueId open_matrix(NodeContext& c, DType dtype, const Transform& t, ValueId samples, ValueId length,
+                    bool onesided) {
   Emitter& e = c.emit;
-  const int rank = e.value(x).rank();
-  const ValueId length = reshape_to(e, dims_product(e, x, rank - 2, rank - 1), {});
+  const auto whole = [&](int number) { return e.scalar(number, DType::I64); };
+  length = reshape_to(e, length, {});
   ValueId bins = length;
-  if (onesided) bins = e.add(e.div(length, e.scalar(2, DType::I64)), e.scalar(1, DType::I64));
-  const ValueId products = e.mul(counted(c, length, {-1, 1, 1, 1}), counted(c, bins, {1, 1, -1, 1}));
+  if (onesided && !t.inverse) bins = e.add(e.div(length, whole(2)), whole(1));
+  const ValueId n = counted(c, reshape_to(e, samples, {}), {-1, 1, 1, 1});
+  const ValueId products = e.mul(n, counted(c, bins, {1, 1, -1, 1}));
   const ValueId turns = e.cast(e.emit(op::ModAttributes{}, {products, length}), dtype);
   const ValueId one_turn =
       e.div(e.scalar((t.inverse ? 2 : -2) * std::numbers::pi, dtype), e.cast(length, dtype));
   const ValueId angles = e.mul(turns, one_turn);  // [n, 1, k, 1]
   const ValueId cosines = e.emit(op::CosAttributes{}, {angles}),
                 sines = e.emit(op::SinAttributes{}, {angles});
-  ValueId matrix = concat(e, std::array{cosines, sines}, 3);
-  if (t.parts_in == 2)
-    matrix = concat(e, std::array{matrix, concat(e, std::array{e.neg(sines), cosines}, 3)}, 1);
+  ValueId matrix;
+  if (t.half_spectrum) {
+    // All but the first bin, and the last of an even length, stand for two.
+    const auto equal = [&](ValueId a, ValueId b) { return e.emit(op::EqualAttributes{}, {a, b}); };
+    const ValueId alone = e.emit(op::OrAttributes{}, {equal(n, whole(0)), equal(e.mul(n, whole(2)), length)});
+    matrix = e.mul(concat(e, std::array{cosines, e.neg(sines)}, 1),
+                   e.emit(op::WhereAttributes{}, {alone, e.scalar(1, dtype), e.scalar(2, dtype)}));
+  } else {
+    matrix = concat(e, std::array{cosines, sines}, 3);
+    if (t.parts_in == 2)
+      matrix = concat(e, std::array{matrix, concat(e, std::array{e.neg(sines), cosines}, 3)}, 1);
+  }
   if (t.inverse) matrix = e.div(matrix, e.cast(length, dtype));
-  const ValueId columns = e.mul(bins, e.scalar(2, DType::I64));
+  const ValueId columns = e.mul(bins, whole(static_cast<int>(t.parts_out)));
   return e.reshape(matrix, concat_values(e, {e.ints(std::array{int64_t{-1}}), as_vector(e, columns)}));
 }
 
@@ -112,7 +123,8 @@ std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
 struct DftOptions {
   int axis = 0;
   bool inverse = false, onesided = false;
-  int64_t length = -1;  ///< -1: not given
+  int64_t length = -1;             ///< -1: not given, or
+  ValueId open_length = kNoValue;  ///< known only at run time
 };
 
 /// The transform as far as it is known from x [.., samples, parts].
@@ -128,8 +140,7 @@ Result<Transform> describe(const DftOptions& options, int64_t extent, int64_t pa
     if (parts != 2) return invalid_model("the inverse of a half spectrum needs complex input");
     t.parts_out = 1;
     if (t.length < 0 && extent >= 0) t.length = 2 * (extent - 1);
-    if (t.length < 0) return cannot("the extent of the transformed axis is unknown; fix it with --dim");
-    t.samples = t.length / 2 + 1;
+    if (t.length >= 0) t.samples = t.length / 2 + 1;
     t.bins = t.length;
   } else {
     if (t.length < 0) t.length = extent;
@@ -148,18 +159,47 @@ ValueId padded(Emitter& e, ValueId x, int axis, int64_t count) {
   return e.emit(op::PadAttributes{}, {x, e.ints(pads)});
 }
 
-Status dft(NodeContext& c, const DftOptions& options) {
+/// The axis cut, or filled up with zeros, to a count known only at run time.
+ValueId fitted(Emitter& e, ValueId x, int axis, ValueId count) {
+  const auto rank = static_cast<size_t>(e.value(x).rank()), at = static_cast<size_t>(axis);
+  const std::vector<int64_t> before(rank + at, 0), after(rank - at - 1, 0);
+  std::vector<ValueId> pads{e.ints(before), count};
+  if (!after.empty()) pads.push_back(e.ints(after));
+  const ValueId longer = e.emit(op::PadAttributes{}, {x, concat_values(e, std::move(pads))});
+  return slice_between(e, longer, axis, e.ints(std::array{int64_t{0}}), count);
+}
+
+/// Whether x is proven to be the axis's extent.
+bool is_extent(const NodeContext& c, ValueId x, int axis) {
+  const compiler::Known& known = c.emit.known(x);
+  return known.has_elements && known.elements.size() == 1 &&
+         known.elements[0] == c.emit.known(c.inputs[0]).dims[static_cast<size_t>(axis)];
+}
+
+Status dft(NodeContext& c, DftOptions options) {
   Emitter& e = c.emit;
   const int rank = c.rank();
   if (options.axis == rank - 1)
     return invalid_model("axis ", options.axis, " is that of real and imaginary parts");
   const std::vector<int64_t> order = axis_to_end(rank, options.axis);
   ValueId x = e.transpose(c.input(0), order);
-  const int64_t extent = c.extent(0, options.axis);
+  const bool half = options.inverse && options.onesided;
+  if (options.open_length != kNoValue && !half && is_extent(c, options.open_length, options.axis))
+    options.open_length = kNoValue;
+  const bool is_open = options.open_length != kNoValue;
+  const int64_t extent = is_open ? -1 : c.extent(0, options.axis);
   RT_ASSIGN(const Transform t, describe(options, extent, c.extent(0, rank - 1)));
   ValueId matrix;
   if (t.length < 0) {
-    matrix = open_matrix(c, c.dtype(), t, x, options.onesided);
+    const auto number = [&](int64_t value) { return e.ints({&value, 1}); };
+    ValueId samples = dims_product(e, x, rank - 2, rank - 1);
+    ValueId length = is_open ? options.open_length : samples;
+    if (half && !is_open) length = e.mul(e.sub(samples, number(1)), number(2));
+    if (is_open) {
+      samples = half ? e.add(e.div(length, number(2)), number(1)) : length;
+      x = fitted(e, x, rank - 2, samples);
+    }
+    matrix = open_matrix(c, c.dtype(), t, samples, length, options.onesided);
   } else {
     RT_ASSIGN(matrix, known_matrix(c, c.dtype(), t));
     if (extent < 0) x = padded(e, x, rank - 2, t.samples);
@@ -182,7 +222,13 @@ Status read_length(NodeContext& c, DftOptions& options) {
   options.inverse = c.integer("inverse", 0) != 0;
   options.onesided = c.integer("onesided", 0) != 0;
   if (!c.has(1)) return {};
-  RT_ASSIGN(const auto length, c.known_integers(1, "dft_length"));
+  auto known = c.known_integers(1, "dft_length");
+  if (!known.ok() && known.status().code() == Code::Unsupported) {
+    options.open_length = reshape_to(c.emit, c.input(1), {1});
+    if (c.dtype(1) != DType::I64) options.open_length = c.emit.cast(options.open_length, DType::I64);
+    return {};
+  }
+  RT_ASSIGN(const auto length, std::move(known));
   if (length.size() != 1 || length[0] <= 0) return invalid_model("dft_length: expected one number above 0");
   options.length = length[0];
   return {};
