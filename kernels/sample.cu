@@ -53,7 +53,7 @@ RT_DEVICE Taps grid_taps(double coordinate, int64_t extent, const GridSampleArgu
   if (!(fabs(x) < 0x1p30)) x = to.padding == SamplePadding::Border && x > 0 ? last : -9;
   if (to.mode == SampleMode::Nearest) x = rint(x);
   if (x < low || x > high) {
-    if (to.padding == SamplePadding::Border) x = clamped(x, 0.0, last);
+    if (to.padding == SamplePadding::Border && to.mode != SampleMode::Cubic) x = clamped(x, 0.0, last);
     if (to.padding == SamplePadding::Reflection) x = reflected(x, low, high);
   }
   Taps taps;

@@ -38,7 +38,7 @@ void taps_of(float coordinate, float size, out int index[4], out float weight[4]
   if (!(abs(at) < 1073741824.0) || is_nan(at)) at = kPadding == 1 && at > 0.0 ? last : -9.0;
   if (kMode == 0) at = round_half_even(at);
   if (at < low || at > high) {
-    if (kPadding == 1) at = clamp(at, 0.0, last);
+    if (kPadding == 1 && kMode != 2) at = clamp(at, 0.0, last);
     if (kPadding == 2) at = reflected(at, low, high);
   }
   float first = kMode == 0 ? at : floor(at) - (kMode == 2 ? 1.0 : 0.0);

@@ -50,7 +50,9 @@ SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttr
   if (!(std::fabs(x) < 0x1p30)) x = attributes.padding == op::GridSamplePadding::Border && x > 0 ? last : -9;
   if (attributes.mode == op::ResizeMode::Nearest) x = std::nearbyint(x);
   if (x < low || x > high) {
-    if (attributes.padding == op::GridSamplePadding::Border) x = std::clamp(x, 0.0, last);
+    // The cubic filter reads the border's values around the position outside, as PyTorch and ONNX Runtime do.
+    if (attributes.padding == op::GridSamplePadding::Border && attributes.mode != op::ResizeMode::Cubic)
+      x = std::clamp(x, 0.0, last);
     if (attributes.padding == op::GridSamplePadding::Reflection) x = reflected(x, low, high);
   }
   double first = std::floor(x);

@@ -49,7 +49,7 @@ class GridAxis {
     step_ = number(scale, coordinate);
     position_ = emit.add(emit.mul(coordinate, step_), number(last_ / 2, coordinate));
     if (attributes.mode == op::ResizeMode::Nearest) position_ = emit.emit(op::RoundAttributes{}, {position_});
-    if (attributes.padding == op::GridSamplePadding::Border) {
+    if (attributes.padding == op::GridSamplePadding::Border && attributes.mode != op::ResizeMode::Cubic) {
       // Within half a point of the border, positions stay as they are.
       const ValueId inside =
           emit.emit(op::AndAttributes{}, {greater(position_, number(low_, position_)),

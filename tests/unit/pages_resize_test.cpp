@@ -61,6 +61,18 @@ TEST(PagesResize, LinearAndCubic) {
                 1e-5);
 }
 
+/// Values of PyTorch's grid_sample(mode="bicubic", padding_mode="border"), within and outside of the image.
+TEST(PagesResize, CubicGridSamplesReadTheBorderAroundThem) {
+  op::GridSampleAttributes attributes;
+  attributes.mode = op::ResizeMode::Cubic;
+  attributes.padding = op::GridSamplePadding::Border;
+  const auto line = f32({1, 4, 1}, {1, 2, 4, 8}), grid = f32({1, 5, 1}, {-1.4f, -0.9f, 0.3f, 1.2f, 1.9f});
+  expect_result(attributes, {line, grid}, f32({1, 5, 1}, {1, 0.8897505f, 4.4494987f, 8.027f, 8}), 1e-5);
+  attributes.align_corners = true;
+  expect_result(attributes, {line, grid}, f32({1, 5, 1}, {0.9279997f, 1.0990009f, 3.7877808f, 8.441001f, 8}),
+                1e-5);
+}
+
 TEST(PagesResize, WeightsSumToOne) {
   for (int mode = 1; mode <= 2; ++mode)
     for (int coordinates = 0; coordinates <= 4; ++coordinates)
