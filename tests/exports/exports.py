@@ -110,7 +110,7 @@ def export_one(net, exporter, folder):
                 continue
             for key, value in tensors.items():
                 numpy.save(run / f"{key}.npy", value)
-            numpy.save(run / "expected.npy", numpy.ascontiguousarray(expected))
+            numpy.save(run / "expected.npy", numpy.asarray(expected, order="C"))
             largest = float(numpy.abs(expected[numpy.isfinite(expected)]).max(initial=0))
             output = session.get_outputs()[0].name
             (run / "run.json").write_text(json.dumps({"inputs": list(tensors), "output": output, "largest": largest}))

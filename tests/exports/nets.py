@@ -295,6 +295,21 @@ class PixelShuffle(nn.Module):
         return self.layers(x)
 
 
+class Warp(nn.Module):
+    """Positions around the image, filtered with what lies at its border."""
+
+    def forward(self, x):
+        at = torch.stack([x[:, 0], x[:, 1]], -1)
+        return nn.functional.grid_sample(x, at, mode="bicubic", padding_mode="border", align_corners=False)
+
+
+class RealFourier(nn.Module):
+    """Squares of the frequencies of the whole signal."""
+
+    def forward(self, x):
+        return torch.view_as_real(torch.fft.rfft(x, dim=1)).square().sum(-1)
+
+
 FRAMES = {"x": ("float", ("batch", "n"))}
 ROWS = dict(export={"batch": 2, "n": 40}, runs=[{"batch": 1, "n": 16}, {"batch": 3, "n": 37}, {"batch": 1, "n": 100}])
 WHISPER = dict(
@@ -332,6 +347,9 @@ NETS = [
     Net("bart", transformer(("BartConfig", "BartModel"),
         dict(vocab_size=50, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
              decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64), PAIR), MASKED, **TEXT),
+    Net("mpt", transformer(("MptConfig", "MptForCausalLM"),
+        dict(vocab_size=50, d_model=32, n_heads=4, n_layers=2, expansion_ratio=2), PAIR, "logits"), MASKED, **TEXT),
+    Net("convbert", transformer(("ConvBertConfig", "ConvBertModel"), dict(BERT, embedding_size=32), PAIR), MASKED, **TEXT),
     Net("vit", transformer(("ViTConfig", "ViTModel"), VIT, ("pixel_values",)), SIZE32, **BATCH),
     Net("deit", transformer(("DeiTConfig", "DeiTModel"), VIT, ("pixel_values",)), SIZE32, **BATCH),
     Net("swin_hf", transformer(("SwinConfig", "SwinModel"),
@@ -358,11 +376,13 @@ NETS = [
     Net("lraspp", segmentation("lraspp_mobilenet_v3_large"), picture(), **SIZED),
     Net("convmixer", ConvMixer, picture(), **SIZED),
     Net("unet", UNet, picture(), **SIZED),
+    Net("warp", Warp, picture(), **SIZED),
     Net("pyramid", Pyramid, picture(), **SIZED),
     Net("pixel_shuffle", PixelShuffle, picture(), **SIZED),
     Net("audio", AudioNet, FRAMES, **WAVE),
     Net("spectrum", Spectrum, FRAMES, **WAVE),
     Net("stft", Stft, FRAMES, **WAVE),
+    Net("fourier", RealFourier, FRAMES, **WAVE),
     Net("lstm", lambda: Tagger(nn.LSTM), {"ids": (50, ("batch", "seq"))}, **TEXT),
     Net("gru", lambda: Tagger(nn.GRU), {"ids": (50, ("batch", "seq"))}, **TEXT),
     Net("tcn", CausalConv, {"x": ("float", ("batch", 4, "n"))}, **ROWS),
