@@ -327,7 +327,7 @@ TEST(StepGroups, LambOutOfPlaceAndSkipped) {
     for (const int64_t count : kCounts)
       for (const bool in_place : {true, false})
         if (!steps.add(op::LambStepAttributes{}, count, {.in_place = in_place}))
-          GTEST_SKIP() << backend << " has no kernel for Lamb";
+          GTEST_SKIP() << backend_name << " has no kernel for Lamb";
     steps.check(4, 4 * std::size(kCounts));
   }
 }
