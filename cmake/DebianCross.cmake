@@ -1,6 +1,6 @@
 # Toolchain file: for another architecture of Debian, with its cross compiler and a folder that holds its packages (tools/dev/cross
 # makes it). Programs that run while building (flatc, protoc, glslangValidator) are the host's; tests run under qemu-user.
-set(RT_CROSS "" CACHE STRING "Debian's name of the architecture: arm64 or armhf")
+set(RT_CROSS "" CACHE STRING "Debian's name of the architecture: arm64, armhf or riscv64")
 set(RT_SYSROOT "" CACHE PATH "Folder with Debian's packages of that architecture")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RT_CROSS RT_SYSROOT)
 
@@ -13,8 +13,12 @@ elseif(RT_CROSS STREQUAL "armhf")
   set(CMAKE_SYSTEM_PROCESSOR armv7l)
   set(triple arm-linux-gnueabihf)
   set(emulator qemu-arm-static)
+elseif(RT_CROSS STREQUAL "riscv64")
+  set(CMAKE_SYSTEM_PROCESSOR riscv64)
+  set(triple riscv64-linux-gnu)
+  set(emulator qemu-riscv64-static)
 else()
-  message(FATAL_ERROR "RT_CROSS: expected arm64 or armhf, found '${RT_CROSS}'; use tools/dev/cross or the preset `arm64`")
+  message(FATAL_ERROR "RT_CROSS: expected arm64, armhf or riscv64, found '${RT_CROSS}'; use tools/dev/cross or the preset `arm64`")
 endif()
 if(NOT EXISTS "${RT_SYSROOT}/usr/include")
   message(FATAL_ERROR "RT_SYSROOT: expected a folder with Debian's packages for ${RT_CROSS}, found '${RT_SYSROOT}'; `tools/dev/cross ${RT_CROSS}` makes it")

@@ -30,6 +30,10 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>")
 endif()
 add_link_options(-Wl,--gc-sections)
+# GCC before 13 calls a library for atomic operations on single bytes there.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "riscv64")
+  link_libraries(atomic)
+endif()
 # librt.so uses LTO (runtime/CMakeLists.txt). The objects contain machine code as well, which everything that links them
 # statically uses: otherwise every test would wait for a second compilation.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RT_SANITIZE)

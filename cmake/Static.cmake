@@ -64,6 +64,9 @@ set_target_properties(rt_static PROPERTIES OUTPUT_NAME rt EXPORT_NAME runtime_st
 target_link_libraries(rt_static PRIVATE $<BUILD_INTERFACE:rt_headers>)
 # By name: where the library is installed is the business of whoever links.
 list(APPEND rt_static_libraries pthread ${CMAKE_DL_LIBS} m)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "riscv64")
+  list(APPEND rt_static_libraries atomic)
+endif()
 target_link_libraries(rt_static INTERFACE ${rt_static_libraries})
 target_compile_features(rt_static INTERFACE cxx_std_20)
 # Intermediate code is only for the compiler that wrote it. The OpenMP functions that the CPU module defines for oneDNN stay its own: in

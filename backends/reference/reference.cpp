@@ -187,7 +187,7 @@ Status ReferenceCommands::execute(const Command& command) {
   if (command.kernel != nullptr) return command.kernel->run(*this, command.inputs, command.outputs);
   RT_ASSIGN(void* to, address(command.destination));
   RT_ASSIGN(void* from, address(command.source));
-  if (command.source.bytes > 0) std::memmove(to, from, command.source.bytes);
+  if (command.source.bytes > 0) std::memmove(to, from, static_cast<size_t>(command.source.bytes));
   return {};
 }
 

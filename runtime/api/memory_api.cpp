@@ -82,13 +82,15 @@ rt_status* rt_memory_write(rt_memory* memory, uint64_t offset, const void* data,
   return guarded(memory, [&]() -> Status {
     RT_TRY(check_range(*memory, offset, data, bytes));
     if (memory->memory->read_only()) return librt::invalid_argument("memory: it is read-only");
-    return memory->memory->block().upload(offset, {static_cast<const std::byte*>(data), bytes});
+    return memory->memory->block().upload(static_cast<size_t>(offset),
+                                          {static_cast<const std::byte*>(data), bytes});
   });
 }
 rt_status* rt_memory_read(rt_memory* memory, uint64_t offset, void* data, size_t bytes) {
   return guarded(memory, [&]() -> Status {
     RT_TRY(check_range(*memory, offset, data, bytes));
-    return memory->memory->block().download(offset, {static_cast<std::byte*>(data), bytes});
+    return memory->memory->block().download(static_cast<size_t>(offset),
+                                            {static_cast<std::byte*>(data), bytes});
   });
 }
 

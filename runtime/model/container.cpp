@@ -93,8 +93,10 @@ Status Container::read_header(const std::array<uint8_t, 8>& magic) {
 
 Result<Blob> Container::range(uint64_t offset, uint64_t bytes) const {
   if (!source_.read) return Blob{file_.owner, file_.data + offset, static_cast<size_t>(bytes)};
-  RT_ASSIGN(WritableBlob copy, allocate_blob(bytes));
-  RT_TRY(source_.read(offset, bytes, copy.data));
+  const auto size = static_cast<size_t>(bytes);
+  if (size != bytes) return Status::make(Code::OutOfMemory, "cannot allocate ", bytes_text(bytes));
+  RT_ASSIGN(WritableBlob copy, allocate_blob(size));
+  RT_TRY(source_.read(offset, size, copy.data));
   return std::move(copy.blob);
 }
 

@@ -35,12 +35,12 @@ Status write_container(const std::array<uint8_t, 8>& magic, std::span<const uint
   static constexpr std::byte kZeros[kFileAlignment] = {};
   RT_TRY(sink(&header, sizeof header));
   RT_TRY(sink(graph.data(), graph.size()));
-  RT_TRY(sink(kZeros, header.data_offset - header.graph_offset - header.graph_bytes));
+  RT_TRY(sink(kZeros, static_cast<size_t>(header.data_offset - header.graph_offset - header.graph_bytes)));
   uint64_t at = 0;
   for (size_t i = 0; i < segments.ranges().size(); ++i) {
     const SegmentRange& range = segments.ranges()[i];
-    RT_TRY(sink(kZeros, range.offset - at));
-    RT_TRY(sink(segments.blob(i).data, range.bytes));
+    RT_TRY(sink(kZeros, static_cast<size_t>(range.offset - at)));
+    RT_TRY(sink(segments.blob(i).data, static_cast<size_t>(range.bytes)));
     at = range.offset + range.bytes;
   }
   return {};

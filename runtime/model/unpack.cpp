@@ -138,7 +138,7 @@ class Unpacker {
       return invalid_model("more than the limit of ", limits_.values, " values");
     values_ += value_count;
     RT_TRY(charge(value_count, sizeof(Value)));
-    out.values.reserve(value_count);
+    out.values.reserve(static_cast<size_t>(value_count));
     for (uint32_t i = 0; i < value_count; ++i) {
       const file::Value& value = *in.values()->Get(i);
       RT_TRY(this->value(value, out.values.emplace_back()).in("value ", i, " '", view_of(value.name()), "'"));
@@ -148,7 +148,7 @@ class Unpacker {
       return invalid_model("more than the limit of ", limits_.nodes, " nodes");
     nodes_ += node_count;
     RT_TRY(charge(node_count, sizeof(Node)));
-    out.nodes.reserve(node_count);
+    out.nodes.reserve(static_cast<size_t>(node_count));
     for (uint32_t i = 0; i < node_count; ++i) {
       const file::Node& node = *in.nodes()->Get(i);
       const std::string_view op = node.op_name() != nullptr

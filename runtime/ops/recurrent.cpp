@@ -86,7 +86,7 @@ Cost cost_recurrent(const NodeView& node) {
 
 /// Row n of a state [directions, batch, hidden].
 Row state_row(const Row& all, const RecurrentGeometry& g, int64_t direction, int64_t n) {
-  const auto first = all.begin() + (direction * g.batch + n) * g.hidden;
+  const double* const first = all.data() + (direction * g.batch + n) * g.hidden;
   return Row(first, first + g.hidden);
 }
 

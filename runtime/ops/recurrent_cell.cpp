@@ -33,7 +33,7 @@ double slope_of(const FunctionCall& f, double x) {
 Row part(const ConstTensorView& view, int64_t direction, int64_t directions) {
   const Row all = load_all<double>(view);
   const auto size = static_cast<ptrdiff_t>(all.size()) / directions;
-  return Row(all.begin() + direction * size, all.begin() + (direction + 1) * size);
+  return Row(all.data() + direction * size, all.data() + (direction + 1) * size);
 }
 
 }  // namespace

@@ -57,10 +57,11 @@ Status eval_topk(const NodeView& node, std::span<const ConstTensorView> inputs,
       keys[static_cast<size_t>(i)] = attributes.largest ? ~key : key;
     }
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int64_t a, int64_t b) {
-      const uint64_t left = keys[static_cast<size_t>(a)], right = keys[static_cast<size_t>(b)];
-      return left != right ? left < right : a < b;
-    });
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<ptrdiff_t>(k), order.end(), [&](int64_t a, int64_t b) {
+          const uint64_t left = keys[static_cast<size_t>(a)], right = keys[static_cast<size_t>(b)];
+          return left != right ? left < right : a < b;
+        });
     for (int64_t i = 0; i < k; ++i) {
       const int64_t to = (outer * k + i) * view.inner + inner, index = order[static_cast<size_t>(i)];
       std::memcpy(outputs[0].as<char>() + to * size,

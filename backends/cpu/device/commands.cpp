@@ -19,7 +19,7 @@ class CopyTask final : public Task {
     return {};
   }
   Status run() noexcept override {
-    if (to_ != from_ && source_.bytes > 0) std::memcpy(to_, from_, source_.bytes);
+    if (to_ != from_ && source_.bytes > 0) std::memcpy(to_, from_, static_cast<size_t>(source_.bytes));
     return {};
   }
 
