@@ -55,7 +55,8 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
       axis.scale = static_cast<double>(axis.output) / static_cast<double>(std::max<int64_t>(axis.input, 1));
     } else {
       axis.scale = static_cast<double>(scales[i]);
-      const double extent = std::floor(static_cast<double>(axis.input) * axis.scale);
+      // In f32, as exporters compute it: 10 times 0.7f, which is a bit less than 0.7, is 7.
+      const double extent = std::floor(static_cast<double>(static_cast<float>(axis.input) * scales[i]));
       if (!(axis.scale > 0) || !(extent < 0x1p31))
         return invalid_argument("expected scales above 0 and results below 2^31, found scale ", axis.scale,
                                 " of extent ", axis.input);

@@ -295,6 +295,15 @@ class PixelShuffle(nn.Module):
         return self.layers(x)
 
 
+class Rescaled(nn.Module):
+    """Scale factors that leave extents which are not whole; corners aligned, and not."""
+
+    def forward(self, x):
+        resize = nn.functional.interpolate
+        y = resize(x, scale_factor=1.7, mode="bilinear", align_corners=True)
+        return resize(resize(y, scale_factor=0.7, mode="bilinear"), scale_factor=0.9, mode="bicubic", align_corners=True)
+
+
 class Warp(nn.Module):
     """Positions around the image, filtered with what lies at its border."""
 
@@ -376,6 +385,7 @@ NETS = [
     Net("lraspp", segmentation("lraspp_mobilenet_v3_large"), picture(), **SIZED),
     Net("convmixer", ConvMixer, picture(), **SIZED),
     Net("unet", UNet, picture(), **SIZED),
+    Net("rescaled", Rescaled, picture(), **SIZED),
     Net("warp", Warp, picture(), **SIZED),
     Net("pyramid", Pyramid, picture(), **SIZED),
     Net("pixel_shuffle", PixelShuffle, picture(), **SIZED),

@@ -83,6 +83,44 @@ TEST(ImporterOperators, Det) {
   }
 }
 
+/// PyTorch's align_corners puts the corners on each other, whatever its scale_factor leaves of the extent; in
+/// ONNX's definition, which counts for others, the last position is that of an extent that is not whole.
+TEST(ImporterOperators, CornersThatPyTorchAligns) {
+  for (const bool pytorch : {true, false}) {
+    ImporterModel model(17);
+    if (pytorch) model.proto.set_producer_name("pytorch");
+    model.input("x", {"b", "1", "n"});
+    auto* scales = model.graph().add_initializer();
+    scales->set_name("scales");
+    scales->set_data_type(ImporterModel::kFloat);
+    scales->add_dims(3);
+    for (const float scale : {1.0f, 1.0f, 0.7f}) scales->add_float_data(scale);
+    auto& node = model.node("Resize", {"x", "", "scales"}, {"y"});
+    strings(node, "mode", "linear");
+    strings(node, "coordinate_transformation_mode", "align_corners");
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    for (const int64_t n : {5, 10, 11}) {
+      const std::vector<float> x = noise(static_cast<size_t>(2 * n));
+      const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, 1, n}}}};
+      const int64_t length = n * 7 / 10;
+      const double last = pytorch ? static_cast<double>(length) : static_cast<double>(n) * 0.7;
+      std::vector<double> wanted;
+      for (int64_t row = 0; row < 2; ++row)
+        for (int64_t i = 0; i < length; ++i) {
+          const double at = static_cast<double>(i * (n - 1)) / (last - 1), low = std::floor(at + 1e-6);
+          const auto value = [&](double p) {
+            const auto inside = std::min(static_cast<int64_t>(p), n - 1);
+            return static_cast<double>(x[static_cast<size_t>(row * n + inside)]);
+          };
+          wanted.push_back((1 - at + low) * value(low) + (at - low) * value(low + 1));
+        }
+      expect_near(values_of(run(*graph, inputs)), wanted);
+    }
+  }
+}
+
 /// y[k] = sum over n < length of x[n] exp(-+ 2 pi i n k / length), of rows of complex numbers; half: x is the
 /// first half of a spectrum, y is real.
 std::vector<double> fourier(const std::vector<float>& x, int64_t rows, int64_t samples, int64_t length,

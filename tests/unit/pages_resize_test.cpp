@@ -1,6 +1,7 @@
 // Values, shapes and errors of Resize and of the operators that create shapes.
 #include "runtime/geometry/resize.h"
 #include "tests/unit/page_test_support.h"
+#include "tools/compiler/shape/ratio.h"
 
 namespace librt::test {
 namespace {
@@ -59,6 +60,34 @@ TEST(PagesResize, LinearAndCubic) {
   expect_values(numbers(*cubic),
                 {0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
                 1e-5);
+}
+
+/// Extents of PyTorch's interpolate(scale_factor=...), whose exporters write the factor in f32.
+TEST(PagesResize, ScalesAreTheFractionsThatTheyRound) {
+  const auto extent = [](int64_t input, float scale) {
+    const auto geometry =
+        resize_geometry({1, input, 1}, resizing(op::ResizeMode::Nearest), {}, std::vector<float>{scale}, {});
+    EXPECT_TRUE(geometry.ok());
+    return geometry->axes[0].output;
+  };
+  EXPECT_EQ(extent(10, 0.7f), 7);
+  EXPECT_EQ(extent(10, 1.3f), 13);
+  EXPECT_EQ(extent(30, 0.9f), 27);
+  EXPECT_EQ(extent(11, 0.7f), 7);
+  EXPECT_EQ(extent(9, 1.0f / 3), 3);
+  EXPECT_EQ(extent(1000, 1.999f), 1999);
+  EXPECT_EQ(extent(3, 0x1p-21f), 0);
+  EXPECT_EQ(extent(5, 1e6f), 5000000);
+  const compiler::Ratio ratio = compiler::ratio_of(0.7f);
+  EXPECT_EQ(ratio.numerator, 7);
+  EXPECT_EQ(ratio.denominator, 10);
+  for (int i = 1; i < 20000; ++i) {  // the loop ends, with a fraction that rounds to the scale
+    const float scale = static_cast<float>(i) * static_cast<float>(i) * 1.2345e-4f;
+    const compiler::Ratio found = compiler::ratio_of(scale);
+    EXPECT_EQ(
+        static_cast<float>(static_cast<double>(found.numerator) / static_cast<double>(found.denominator)),
+        scale);
+  }
 }
 
 /// Values of PyTorch's grid_sample(mode="bicubic", padding_mode="border"), within and outside of the image.

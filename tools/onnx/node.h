@@ -43,6 +43,7 @@ struct ImportNotes {
   std::map<std::string, std::string>& metadata;
   const ImportOptions& options;
   std::span<const std::string> model_inputs;  ///< that could be given with --constant
+  std::string_view producer;                  ///< that wrote the model, "" where it does not say
 };
 
 class NodeContext {
@@ -72,6 +73,8 @@ class NodeContext {
   /// this gets no strings: see check_all_read().
   StringList strings(size_t i);
   void set_strings(ValueId id, StringList list) { notes_.strings[id] = std::move(list); }
+  /// Whether PyTorch wrote the model, whose meaning counts where it differs from ONNX's definition.
+  bool is_from_pytorch() const { return notes_.producer.starts_with("pytorch"); }
   void warn(std::string text) const { notes_.warnings.push_back(std::move(text)); }
   /// For the model's metadata.
   void add_metadata(const std::string& key, std::string value) { notes_.metadata[key] = std::move(value); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tools/compiler/shape/ratio.h"
 #include "tools/compiler/shape/rule_writer.h"
 #include "tools/compiler/shape/saturating.h"
 
@@ -215,18 +216,14 @@ void RuleWriter::resize() {
 }
 
 Extent RuleWriter::scaled(Extent extent, float scale) {
-  // A float is m / 2^k exactly.
-  if (!(scale > 0) || !(scale < 0x1p20f) || scale < 0x1p-20f) return Extent::unknown();
-  int exponent = 0;
-  auto mantissa = static_cast<int64_t>(std::ldexp(std::frexp(scale, &exponent), 24));
-  int64_t divisor = 1;
-  for (exponent -= 24; exponent > 0; --exponent) mantissa *= 2;
-  for (; exponent < 0; ++exponent)
-    if (mantissa % 2 == 0)
-      mantissa /= 2;
-    else
-      divisor *= 2;
-  return t_.floor_divide(t_.scale(extent, mantissa), number(divisor));
+  const Ratio ratio = ratio_of(scale);
+  if (ratio.denominator == 0) return Extent::unknown();
+  // A run multiplies in f32 and rounds down.
+  constexpr int64_t kLargest = 1 << 16;
+  for (int64_t n = 1; n <= kLargest; ++n)
+    if (static_cast<int64_t>(static_cast<float>(n) * scale) != n * ratio.numerator / ratio.denominator)
+      return Extent::unknown();
+  return t_.floor_divide(t_.scale(extent, ratio.numerator), number(ratio.denominator));
 }
 
 void RuleWriter::range() {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/core/element.h"
+#include "tools/compiler/shape/ratio.h"
 #include "tools/onnx/node.h"
 #include "tools/onnx/shapes.h"
 
@@ -183,6 +184,22 @@ Result<std::vector<float>> roi_of(NodeContext& c, std::span<const int> axes) {
   return roi;
 }
 
+// The sizes that known scales give; none where they are not known.
+ValueId sizes_of(NodeContext& c, ValueId scales) {
+  const auto known = c.emit.known_value(scales);
+  if (!known || known->info.dtype != DType::F32 || known->info.elements() != c.rank()) return kNoValue;
+  std::vector<ValueId> sizes;
+  for (int axis = 0; axis < c.rank(); ++axis) {
+    const compiler::Ratio ratio =
+        compiler::ratio_of(static_cast<float>(load_element(known->data, known->info.dtype, axis)));
+    if (ratio.denominator == 0) return kNoValue;
+    const ValueId extent = dims_product(c.emit, c.input(0), axis, axis + 1);
+    sizes.push_back(c.emit.div(c.emit.mul(extent, c.emit.ints({&ratio.numerator, 1})),
+                               c.emit.ints({&ratio.denominator, 1})));
+  }
+  return concat_values(c.emit, std::move(sizes));
+}
+
 Status resize_11(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 4));
   op::ResizeAttributes attributes;
@@ -212,6 +229,10 @@ Status resize_11(NodeContext& c) {
   const bool has_scales = c.has(2) && !(c.rank(2) == 1 && c.extent(2, 0) == 0);
   if (has_scales) {
     target.scales = some ? scatter(c, c.input(2), axes, false) : c.input(2);
+    // The last output position falls on the last input position; ONNX's definition has that of the extent
+    // times the scale, which need not be whole. PyTorch and ONNX Runtime compute with whole extents.
+    if (attributes.coordinates == op::ResizeCoordinates::AlignCorners && c.is_from_pytorch())
+      target.sizes = sizes_of(c, target.scales);
   } else if (c.has(3)) {
     ValueId sizes = as_vector(c.emit, c.input(3));
     if (policy == "not_larger" || policy == "not_smaller") {
