@@ -7,6 +7,7 @@
 
 #include "kernels/common.cuh"
 #include "kernels/reduce.cuh"
+#include "kernels/tensor_blocks.cuh"
 #include "kernels/vector.cuh"
 
 namespace librt::cuda {
@@ -52,17 +53,11 @@ RT_DEVICE float sum_of_part(const T* values, int64_t count, unsigned block, unsi
 template <class Term>
 __global__ void __launch_bounds__(kThreads) sum_parts(const __grid_constant__ Table table, float* partial) {
   __shared__ float shared[kWarpSize];
-  int low = 0, high = table.gradients;  // first_block[low] <= blockIdx.x < first_block[high]
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (table.first_block[middle] <= blockIdx.x ? low : high) = middle;
-  }
-  const unsigned block = blockIdx.x - table.first_block[low];
-  const unsigned blocks = table.first_block[low + 1] - table.first_block[low];
-  const void* values = table.values[low];
-  const int64_t count = table.count[low];
+  const auto [gradient, block, blocks] = tensor_block(table, table.gradients);
+  const void* values = table.values[gradient];
+  const int64_t count = table.count[gradient];
   float sum = 0;
-  switch (table.type[low]) {
+  switch (table.type[gradient]) {
     case ElementType::F16:
       sum = sum_of_part(static_cast<const __half*>(values), count, block, blocks, Term{});
       break;

@@ -8,6 +8,7 @@
 
 #include "kernels/common.cuh"
 #include "kernels/reduce.cuh"
+#include "kernels/tensor_blocks.cuh"
 #include "kernels/vector.cuh"
 
 namespace librt::cuda {
@@ -118,15 +119,11 @@ struct Place {
   int64_t count;
 
   RT_DEVICE explicit Place(const StepTable& table) {
-    int low = 0, high = table.weights;  // first_block[low] <= blockIdx.x < first_block[high]
-    while (high - low > 1) {
-      const int middle = (low + high) / 2;
-      (table.first_block[middle] <= blockIdx.x ? low : high) = middle;
-    }
-    first = low * table.stride;
-    block = blockIdx.x - table.first_block[low];
-    blocks = table.first_block[low + 1] - table.first_block[low];
-    count = table.count[low];
+    const TensorBlock at = tensor_block(table, table.weights);
+    first = at.tensor * table.stride;
+    block = at.block;
+    blocks = at.blocks;
+    count = table.count[at.tensor];
   }
   template <class X = void>
   RT_DEVICE const X* operand(const StepTable& table, int i) const {
