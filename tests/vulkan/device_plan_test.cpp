@@ -163,6 +163,18 @@ TEST(VulkanHazards, WriteThenReadOverlaps) {
   EXPECT_TRUE(tracker.add({&write, 1}));
 }
 
+TEST(VulkanHazards, TooManyAccessesBeginAnew) {
+  HazardTracker tracker(2);
+  const HazardTracker::Access first{1, 0, 64, false}, second{1, 64, 128, false}, third{1, 128, 192, false},
+      write{1, 0, 64, true};
+  EXPECT_FALSE(tracker.add({&first, 1}));
+  EXPECT_FALSE(tracker.add({&second, 1}));
+  EXPECT_TRUE(tracker.add({&third, 1}));
+  EXPECT_FALSE(tracker.add({&write, 1})) << "only the third is kept";
+  tracker.clear();
+  EXPECT_FALSE(tracker.add({&third, 1}));
+}
+
 TEST(VulkanStrided, CollapsesBroadcasts) {
   const Shape shapes[] = {{4, 5, 6}, {6}, {1}};
   const StridedSpace space = broadcast_space({4, 5, 6}, shapes);

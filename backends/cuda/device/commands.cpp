@@ -14,9 +14,6 @@
 namespace librt::cuda {
 namespace {
 
-/// Of tasks that may still be joined: each new one is compared with all.
-constexpr size_t kMostAccesses = 4096;
-
 /// DeviceInfo::alignment; what cuBLASLt's heuristics assume of every operand.
 constexpr uintptr_t kOperandAlignment = 256;
 
@@ -101,58 +98,47 @@ std::byte* CudaCommands::address_of(const BufferRef& ref) const noexcept {
   return address;
 }
 
-Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
+Status CudaCommands::append(std::unique_ptr<Task> task, Replay replay) {
   if (finished_) return internal_error("a finished command list was recorded into");
   if (misaligned_)
     return internal_error("step ", steps_.size(), ": expected operands at multiples of ", kOperandAlignment,
                           " bytes, for loads of 16 bytes and cuBLASLt");
-  try {
-    steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
-    joinable_ = steps_.size();
-    joinable_accesses_.clear();
-  } catch (...) {
-    return caught_exception("recording a kernel");
-  }
+  steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
   return {};
 }
 
-bool CudaCommands::depends_on_joinable(std::span<const Access> accesses) const noexcept {
-  for (const Access& access : accesses)
-    for (const Access& earlier : joinable_accesses_)
-      if ((access.write || earlier.write) && access.begin < earlier.end && earlier.begin < access.end)
-        return true;
-  return false;
+Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
+  try {
+    RT_TRY(append(std::move(task), replay));
+  } catch (...) {
+    return caught_exception("recording a kernel");
+  }
+  joinable_ = steps_.size();
+  joinable_accesses_.clear();
+  return {};
 }
 
 Status CudaCommands::add_joining(std::unique_ptr<Task> task, const Bindings& bindings) noexcept {
   if (profile_ || device_.validation() || misaligned_ || finished_) return add(std::move(task));
   try {
-    std::vector<Access> accesses;
+    std::vector<HazardTracker::Access> accesses;
     const auto note = [&](const BufferRef& ref, bool write) {
-      const std::byte* const begin = place_of(ref);
-      if (begin != nullptr && ref.bytes > 0) accesses.push_back({begin, begin + ref.bytes, write});
+      const auto begin = reinterpret_cast<uint64_t>(place_of(ref));
+      if (begin != 0 && ref.bytes > 0)
+        accesses.push_back({.begin = begin, .end = begin + ref.bytes, .write = write});
     };
     for (const BufferRef& ref : bindings.inputs) note(ref, false);
     for (const BufferRef& ref : bindings.outputs) note(ref, true);
-    std::vector<Access> all;  // of this task and those that it may be joined to
-    size_t first = steps_.size();
-    if (joinable_accesses_.size() < kMostAccesses && !depends_on_joinable(accesses)) {
-      first = joinable_;
-      all = joinable_accesses_;
-    }
-    bool joined = false;
-    for (size_t i = first; i < steps_.size() && !joined; ++i) joined = steps_[i].task->join(*task);
-    if (!joined) {
-      note(bindings.scratch, true);
-      RT_TRY(add(std::move(task)));
-    }
-    all.insert(all.end(), accesses.begin(), accesses.end());
-    joinable_ = first;
-    joinable_accesses_ = std::move(all);
+    if (joinable_accesses_.add(accesses)) joinable_ = steps_.size();
+    for (size_t i = joinable_; i < steps_.size(); ++i)
+      if (steps_[i].task->join(*task)) return {};
+    accesses.clear();
+    note(bindings.scratch, true);
+    joinable_accesses_.keep(accesses);
+    return append(std::move(task), Replay::Graph);
   } catch (...) {
     return caught_exception("recording a kernel");
   }
-  return {};
 }
 
 Status CudaCommands::mark(uint32_t span) noexcept {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/common/hazard_tracker.h"
 #include "backends/cuda/device/device.h"
 
 namespace librt::cuda {
@@ -69,12 +70,6 @@ class CudaCommands final : public CommandList {
     bool begins_span = false;
     size_t time = 0;  ///< index of its event in times_, if begins_span
   };
-  /// Bytes that a task reads or writes.
-  struct Access {
-    const std::byte *begin, *end;
-    bool write;
-  };
-  bool depends_on_joinable(std::span<const Access> accesses) const noexcept;
   /// Steps first to last - 1: one graph, or enqueued one by one.
   struct StepRange {
     size_t first, last;
@@ -89,6 +84,7 @@ class CudaCommands final : public CommandList {
   /// lost.
   Status capture_or_queue(StepRange& range);
   std::byte* place_of(const BufferRef& ref) const noexcept;
+  Status append(std::unique_ptr<Task> task, Replay replay);
 
   CudaDevice& device_;
   std::vector<std::byte*> slots_;
@@ -98,7 +94,7 @@ class CudaCommands final : public CommandList {
   std::vector<const char*> span_names_;
   /// Steps from here on, and what they access: independent of each other, and joinable.
   size_t joinable_ = 0;
-  std::vector<Access> joinable_accesses_;
+  HazardTracker joinable_accesses_{kMostJoinableAccesses};
   std::vector<StepRange> ranges_;
   bool captured_ = false;
   mutable bool misaligned_ = false;

@@ -12,8 +12,6 @@ namespace {
 constexpr uint32_t kSetsPerPool = 64;
 /// So that later submissions can be smaller, or larger, as the device turns out to be slower, or faster.
 constexpr double kPartsPerSubmission = 4;
-/// Of joints: each new one is compared with all.
-constexpr size_t kMostJointAccesses = 4096;
 constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kAllAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
                                      VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -33,17 +31,6 @@ uint64_t bound_bytes(uint64_t bytes) {
 }
 
 }  // namespace
-
-bool HazardTracker::add(std::span<const Access> accesses) {
-  bool conflict = false;
-  for (const Access& access : accesses)
-    for (const Access& earlier : pending_)
-      conflict = conflict || ((access.write || earlier.write) && access.buffer == earlier.buffer &&
-                              access.begin < earlier.end && earlier.begin < access.end);
-  if (conflict) pending_.clear();
-  pending_.insert(pending_.end(), accesses.begin(), accesses.end());
-  return conflict;
-}
 
 Result<std::unique_ptr<VulkanCommands>> VulkanCommands::create(VulkanDevice& device,
                                                                const RecordOptions& options) {
@@ -241,7 +228,7 @@ Status VulkanCommands::add_joining(std::unique_ptr<Joint> joint, std::span<const
     accesses.push_back({handle_of(buffer), operand.range.offset,
                         operand.range.offset + bound_bytes(operand.range.bytes), operand.write});
   }
-  if (joint_hazards_.add(accesses) || joint_hazards_.size() > kMostJointAccesses) {
+  if (joint_hazards_.add(accesses)) {
     RT_TRY(record_joints());
     joint_hazards_.add(accesses);
   }
@@ -255,8 +242,8 @@ Status VulkanCommands::add_joining(std::unique_ptr<Joint> joint, std::span<const
 Status VulkanCommands::record_joints() {
   // Recording one dispatches, which comes here again.
   const std::vector<std::unique_ptr<Joint>> joints = std::exchange(joints_, {});
-  if (joints.empty()) return {};
   joint_hazards_.clear();
+  if (joints.empty()) return {};
   const double seconds = std::exchange(span_seconds_, std::exchange(joint_seconds_, 0));
   for (const std::unique_ptr<Joint>& joint : joints) RT_TRY(joint->record(*this));
   span_seconds_ = seconds;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/common/hazard_tracker.h"
 #include "backends/vulkan/device/device.h"
 #include "backends/vulkan/dispatch/submissions.h"
 
@@ -30,25 +31,6 @@ struct Dispatch {
   std::span<const BoundRange> operands;
   uint64_t groups = 0;  ///< folded over x and y; shaders recover the index (common.glsl)
   double share = 1;     ///< of the time that the kernel takes
-};
-
-/// Reads and writes since the last barrier; reports when the next access needs one.
-class HazardTracker {
- public:
-  struct Access {
-    uint64_t buffer = 0;
-    uint64_t begin = 0;
-    uint64_t end = 0;
-    bool write = false;
-  };
-  /// True if an access overlaps an earlier one and either writes. Adds the accesses; after a barrier only
-  /// these count.
-  bool add(std::span<const Access> accesses);
-  void clear() { pending_.clear(); }
-  size_t size() const { return pending_.size(); }
-
- private:
-  std::vector<Access> pending_;
 };
 
 class VulkanCommands;
@@ -132,9 +114,9 @@ class VulkanCommands final : public CommandList {
   std::vector<VkDescriptorPool> descriptor_pools_;
   uint32_t sets_left_ = 0;
   std::vector<VkBufferView> views_;
-  HazardTracker hazards_;
+  HazardTracker hazards_;                       ///< since the last barrier
   std::vector<std::unique_ptr<Joint>> joints_;  ///< not recorded yet, independent of each other
-  HazardTracker joint_hazards_;
+  HazardTracker joint_hazards_{kMostJoinableAccesses};
   double joint_seconds_ = 0;  ///< estimated, of all joints
   VkQueryPool queries_ = VK_NULL_HANDLE;
   uint32_t query_capacity_ = 0;
