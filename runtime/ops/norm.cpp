@@ -4,6 +4,7 @@
 // Parameters and statistics have one type: x's, or f32 with 16-bit x.
 #include <cmath>
 
+#include "runtime/geometry/norm.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
@@ -173,9 +174,9 @@ Status eval_batch_norm_grad(const NodeView&, std::span<const ConstTensorView> in
 
 // --- LayerNorm, RmsNorm and their gradient
 
-/// The normalized shape of input 0, after the checks of what the three share: parameters are inputs from
-/// `first` on.
-Result<Shape> check_norm(const NodeView& node, int64_t first_axis, float epsilon, size_t first) {
+/// The normalized shape of input 0, after the checks of what the three share.
+Result<Shape> check_norm(const NodeView& node) {
+  const auto [first_axis, epsilon, centered, first] = norm_attributes(node.node);
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_rank(node, 0, "x", 1));
   RT_TRY(expect_epsilon(epsilon));
@@ -194,16 +195,13 @@ Result<Shape> check_norm(const NodeView& node, int64_t first_axis, float epsilon
   return normalized;
 }
 
-template <class Attributes>
 Status infer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  const auto& attributes = node.as<Attributes>();
-  RT_TRY(check_norm(node, attributes.axis, attributes.epsilon, 1).status());
+  RT_TRY(check_norm(node).status());
   return infer_like_first(node, outputs);
 }
 
 Status infer_layer_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  const auto& attributes = node.as<op::LayerNormGradAttributes>();
-  RT_ASSIGN(const Shape normalized, check_norm(node, attributes.axis, attributes.epsilon, 2));
+  RT_ASSIGN(const Shape normalized, check_norm(node));
   RT_TRY(expect_like_first(node, "grad_y", "x"));
   RT_TRY(infer_like_first(node, outputs));
   const DType dtype = node.dtype(node.has(2) ? 2 : 0);
@@ -237,14 +235,12 @@ Normalized normalized(Emitter& e, ValueId x, const std::vector<int64_t>& axes, f
 }
 
 /// y = (x - mean) / sqrt(variance + epsilon) scale + bias, or x / sqrt(mean(x^2) + epsilon) scale
-template <class Attributes>
 std::vector<ValueId> body_of_norm(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
-  constexpr bool kCentered = std::is_same_v<Attributes, op::LayerNormAttributes>;
-  const auto& attributes = node.as<Attributes>();
+  const NormAttributes attributes = norm_attributes(node);
   const DType dtype = e.value(inputs[0]).dtype;
   const NormAxes axes = norm_axes(attributes.axis, e.value(inputs[0]).rank());
   const Normalized parts =
-      normalized(e, widened(e, inputs[0]), axes.normalized, attributes.epsilon, kCentered);
+      normalized(e, widened(e, inputs[0]), axes.normalized, attributes.epsilon, attributes.centered);
   ValueId y = e.div(parts.deviation, parts.root);
   if (const ValueId scale = norm_parameter(inputs, 1); scale != kNoValue) y = e.mul(y, widened(e, scale));
   if (const ValueId bias = norm_parameter(inputs, 2); bias != kNoValue) y = e.add(y, widened(e, bias));
@@ -272,12 +268,12 @@ std::vector<ValueId> body_of_layer_norm_grad(Emitter& e, const Node& node, std::
   return {narrowed(e, e.div(e.sub(scaled, x), parts.root), dtype), over_rows(e.mul(g, z)), over_rows(g)};
 }
 
-template <class Attributes>
 void gradient_of_norm(GradContext& c) {
+  const NormAttributes attributes = norm_attributes(c.node);
   op::LayerNormGradAttributes gradient;
-  gradient.axis = c.node.as<Attributes>().axis;
-  gradient.epsilon = c.node.as<Attributes>().epsilon;
-  gradient.centered = std::is_same_v<Attributes, op::LayerNormAttributes>;
+  gradient.axis = attributes.axis;
+  gradient.epsilon = attributes.epsilon;
+  gradient.centered = attributes.centered;
   const std::array<ValueId, 3> inputs{c.input(0), c.grad(), c.input(1)};
   const std::vector<ValueId> grads =
       c.emit.emit_many(make_op(gradient), std::span(inputs).first(c.input(1) == kNoValue ? 2 : 3), 3);
@@ -323,23 +319,21 @@ RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
 
 RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .inputs = {1, 3},
-                      .infer = infer_norm<op::LayerNormAttributes>,
+                      .infer = infer_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                       .composite = true,
                       .arithmetic = Arithmetic::PrecisionSensitive,
                       .extents = ExtentRule::LikeFirst};
-RT_COMPILER_PAGE(LayerNorm) = {.gradient = gradient_of_norm<op::LayerNormAttributes>,
-                               .body = body_of_norm<op::LayerNormAttributes>};
+RT_COMPILER_PAGE(LayerNorm) = {.gradient = gradient_of_norm, .body = body_of_norm};
 
 RT_PAGE(RmsNorm) = {.kind = OpKind::RmsNorm,
                     .inputs = {1, 2},
-                    .infer = infer_norm<op::RmsNormAttributes>,
+                    .infer = infer_norm,
                     .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
                     .composite = true,
                     .arithmetic = Arithmetic::PrecisionSensitive,
                     .extents = ExtentRule::LikeFirst};
-RT_COMPILER_PAGE(RmsNorm) = {.gradient = gradient_of_norm<op::RmsNormAttributes>,
-                             .body = body_of_norm<op::RmsNormAttributes>};
+RT_COMPILER_PAGE(RmsNorm) = {.gradient = gradient_of_norm, .body = body_of_norm};
 
 RT_PAGE(LayerNormGrad) = {.kind = OpKind::LayerNormGrad,
                           .inputs = {2, 3},

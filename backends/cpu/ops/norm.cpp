@@ -9,6 +9,7 @@
 #include "backends/cpu/simd/norm.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/support/channel_planes.h"
+#include "runtime/geometry/norm.h"
 
 namespace librt::cpu {
 namespace {
@@ -190,12 +191,10 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
 }
 
 Result<KernelPtr> create_layer_norm(CpuDevice& device, const NodeView& node, Producers) {
-  const auto& attributes = node.as<op::LayerNormAttributes>();
-  const Shape& x = node.shape(0);
-  const int axis = *normalized_axis(attributes.axis, x.rank());
-  const int64_t rows = x.elements(0, axis), width = x.elements(axis, x.rank());
+  const NormForm form = *norm_form(node);
+  const int64_t rows = form.rows, width = form.columns;
   return make_kernel(
-      [=, &simd = device.simd(), epsilon = attributes.epsilon](const Call& call) noexcept {
+      [=, &simd = device.simd(), epsilon = form.epsilon](const Call& call) noexcept {
         const float *in = call.in<float>(0), *scale = call.in<float>(1), *bias = call.in<float>(2);
         float* out = call.out<float>();
         parallel_for(rows, width * 4, 1, [&](int64_t begin, int64_t end) noexcept {
@@ -208,12 +207,10 @@ Result<KernelPtr> create_layer_norm(CpuDevice& device, const NodeView& node, Pro
 }
 
 Result<KernelPtr> create_rms_norm(CpuDevice& device, const NodeView& node, Producers) {
-  const auto& attributes = node.as<op::RmsNormAttributes>();
-  const Shape& x = node.shape(0);
-  const int axis = *normalized_axis(attributes.axis, x.rank());
-  const int64_t rows = x.elements(0, axis), width = x.elements(axis, x.rank());
+  const NormForm form = *norm_form(node);
+  const int64_t rows = form.rows, width = form.columns;
   return make_kernel(
-      [=, &simd = device.simd(), epsilon = attributes.epsilon](const Call& call) noexcept {
+      [=, &simd = device.simd(), epsilon = form.epsilon](const Call& call) noexcept {
         const float *in = call.in<float>(0), *scale = call.in<float>(1);
         float* out = call.out<float>();
         parallel_for(rows, width * 3, 1, [&](int64_t begin, int64_t end) noexcept {
@@ -226,16 +223,14 @@ Result<KernelPtr> create_rms_norm(CpuDevice& device, const NodeView& node, Produ
 
 /// (x, grad_y, [scale]) -> (grad_x, grad_scale, grad_bias). The sums of the first part are the results.
 Result<KernelPtr> create_layer_norm_grad(CpuDevice& device, const NodeView& node, Producers) {
-  const auto& attributes = node.as<op::LayerNormGradAttributes>();
-  const Shape& x = node.shape(0);
-  const int axis = *normalized_axis(attributes.axis, x.rank());
-  const int64_t rows = x.elements(0, axis), width = x.elements(axis, x.rank());
-  const auto parts = static_cast<int>(std::clamp<int64_t>(rows, 1, parts_for(device, x)));
+  const NormForm form = *norm_form(node);
+  const int64_t rows = form.rows, width = form.columns;
+  const auto parts = static_cast<int>(std::clamp<int64_t>(rows, 1, parts_for(device, node.shape(0))));
   Requirements requirements = in_place(1, 0);
   requirements.scratch = static_cast<size_t>((parts - 1) * 2 * width) * sizeof(float);
   return make_kernel(
-      [=, &simd = device.simd(), epsilon = attributes.epsilon,
-       centered = attributes.centered](const Call& call) noexcept {
+      [=, &simd = device.simd(), epsilon = form.epsilon,
+       centered = form.centered](const Call& call) noexcept {
         const float *in = call.in<float>(0), *g = call.in<float>(1), *scale = call.in<float>(2);
         float *grad = call.out<float>(0), *grad_scale = call.out<float>(1), *grad_bias = call.out<float>(2);
         const auto sums = [&](int part) noexcept {
@@ -262,13 +257,10 @@ Result<KernelPtr> create_layer_norm_grad(CpuDevice& device, const NodeView& node
       requirements);
 }
 
-/// Parameters are inputs from `kFirst` on.
-template <class Attributes, size_t kFirst>
 Status supports_norm(const CpuDevice&, const NodeView& node) {
-  const Shape& x = node.shape(0);
-  const auto axis = normalized_axis(node.as<Attributes>().axis, x.rank());
-  for (size_t i = kFirst; axis && i < node.input_count(); ++i)
-    if (node.has(i) && node.input(i).elements() != x.elements(*axis, x.rank()))
+  const auto form = norm_form(node);
+  for (size_t i = form ? form->scale : 0; form && i < node.input_count(); ++i)
+    if (node.has(i) && !form->covers(node, i))
       return unsupported("scale and bias must cover the normalized axes, not ", node.input(i));
   return {};
 }
@@ -282,11 +274,9 @@ std::span<const KernelRow> rows_norm() {
       row<create_batch_norm>(OpKind::BatchNorm, "batch_norm", kF32),
       row<create_train>(OpKind::BatchNormTrain, "batch_norm_train", kF32),
       row<create_grad>(OpKind::BatchNormGrad, "batch_norm_grad", kF32),
-      row<create_layer_norm, supports_norm<op::LayerNormAttributes, 1>>(OpKind::LayerNorm, "layer_norm",
-                                                                        kF32),
-      row<create_rms_norm, supports_norm<op::RmsNormAttributes, 1>>(OpKind::RmsNorm, "rms_norm", kF32),
-      row<create_layer_norm_grad, supports_norm<op::LayerNormGradAttributes, 2>>(OpKind::LayerNormGrad,
-                                                                                 "layer_norm_grad", kF32),
+      row<create_layer_norm, supports_norm>(OpKind::LayerNorm, "layer_norm", kF32),
+      row<create_rms_norm, supports_norm>(OpKind::RmsNorm, "rms_norm", kF32),
+      row<create_layer_norm_grad, supports_norm>(OpKind::LayerNormGrad, "layer_norm_grad", kF32),
   };
   return kRows;
 }

@@ -2,6 +2,7 @@
 #include "kernels/norm.h"
 
 #include "backends/cuda/kernel.h"
+#include "runtime/geometry/norm.h"
 
 namespace librt::cuda {
 namespace {
@@ -100,44 +101,37 @@ Result<KernelPtr> create_grad(CudaDevice&, const NodeView& node) {
       requirements);
 }
 
-/// Parameters are inputs from `kFirst` on.
-template <class Attributes, size_t kFirst>
 Status supports_norm(const CudaDevice&, const NodeView& node) {
-  const Shape& x = node.shape(0);
-  const auto axis = normalized_axis(node.as<Attributes>().axis, x.rank());
-  if (!axis) return unsupported("an axis outside the input's rank");
-  const int64_t columns = x.elements(*axis, x.rank());
-  for (size_t i = kFirst; i < node.input_count(); ++i) {
+  const auto form = norm_form(node);
+  if (!form) return unsupported("an axis outside the input's rank");
+  for (size_t i = form->scale; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
-    if (node.input(i).elements() != columns && node.input(i).elements() != 1)
+    if (!form->covers(node, i) && node.input(i).elements() != 1)
       return unsupported("scale and bias must cover the normalized axes, not ", node.input(i));
-    if (node.has(kFirst) && node.dtype(i) != node.dtype(kFirst))
+    if (node.has(form->scale) && node.dtype(i) != node.dtype(form->scale))
       return unsupported("scale and bias of different types");
   }
   return {};
 }
 
-template <class Attributes>
-LayerNormArguments norm_arguments(const NodeView& node, size_t first) {
-  const auto& attributes = node.as<Attributes>();
-  const Shape& x = node.shape(0);
-  const int axis = *normalized_axis(attributes.axis, x.rank());
+LayerNormArguments norm_arguments(const NodeView& node) {
+  const NormForm form = *norm_form(node);
   const auto stride_of = [&](size_t i) { return node.has(i) && node.input(i).elements() == 1 ? 0 : 1; };
   LayerNormArguments arguments;
-  arguments.types = types_of(node, node.has(first) ? first : first + 1);
-  arguments.rows = x.elements(0, axis);
-  arguments.columns = x.elements(axis, x.rank());
-  arguments.scale_stride = stride_of(first);
-  arguments.bias_stride = stride_of(first + 1);
-  arguments.epsilon = attributes.epsilon;
+  arguments.types = types_of(node, node.has(form.scale) ? form.scale : form.scale + 1);
+  arguments.rows = form.rows;
+  arguments.columns = form.columns;
+  arguments.scale_stride = stride_of(form.scale);
+  arguments.bias_stride = stride_of(form.scale + 1);
+  arguments.epsilon = form.epsilon;
+  arguments.centered = form.centered;
   return arguments;
 }
 
 /// (x, grad_y, [scale]) -> (grad_x, grad_scale, grad_bias)
 Result<KernelPtr> create_layer_norm_grad(CudaDevice&, const NodeView& node) {
   LayerNormGradArguments arguments;
-  arguments.norm = norm_arguments<op::LayerNormGradAttributes>(node, 2);
-  arguments.norm.centered = node.as<op::LayerNormGradAttributes>().centered;
+  arguments.norm = norm_arguments(node);
   Requirements requirements;
   requirements.scratch =
       layer_norm_grad_scratch_bytes(arguments.norm.types, arguments.norm.rows, arguments.norm.columns);
@@ -156,12 +150,9 @@ Result<KernelPtr> create_layer_norm_grad(CudaDevice&, const NodeView& node) {
       requirements);
 }
 
-template <class Attributes>
 Result<KernelPtr> create_norm(CudaDevice&, const NodeView& node) {
-  LayerNormArguments arguments = norm_arguments<Attributes>(node, 1);
-  arguments.centered = std::is_same_v<Attributes, op::LayerNormAttributes>;
   return make_kernel(
-      [arguments](const Call& call) {
+      [arguments = norm_arguments(node)](const Call& call) {
         LayerNormArguments a = arguments;
         a.x = call.in(0);
         a.scale = call.in(1);
@@ -180,12 +171,9 @@ std::span<const KernelRow> rows_norm() {
       row<create_batch_norm>(OpKind::BatchNorm, "batch_norm", kShortFloats),
       row<create_train>(OpKind::BatchNormTrain, "batch_norm_train", kShortFloats),
       row<create_grad>(OpKind::BatchNormGrad, "batch_norm_grad", kShortFloats),
-      row<create_norm<op::LayerNormAttributes>, supports_norm<op::LayerNormAttributes, 1>>(
-          OpKind::LayerNorm, "layer_norm", kShortFloats),
-      row<create_norm<op::RmsNormAttributes>, supports_norm<op::RmsNormAttributes, 1>>(
-          OpKind::RmsNorm, "rms_norm", kShortFloats),
-      row<create_layer_norm_grad, supports_norm<op::LayerNormGradAttributes, 2>>(
-          OpKind::LayerNormGrad, "layer_norm_grad", kShortFloats),
+      row<create_norm, supports_norm>(OpKind::LayerNorm, "layer_norm", kShortFloats),
+      row<create_norm, supports_norm>(OpKind::RmsNorm, "rms_norm", kShortFloats),
+      row<create_layer_norm_grad, supports_norm>(OpKind::LayerNormGrad, "layer_norm_grad", kShortFloats),
   };
   return kRows;
 }

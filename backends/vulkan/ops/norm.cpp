@@ -1,5 +1,6 @@
 // BatchNorm with given and with batch statistics, its gradient, LayerNorm, RmsNorm and their gradient.
 // Statistics take two ordered passes: the mean, then the squared deviations.
+#include "runtime/geometry/norm.h"
 #include "backends/vulkan/dispatch/split.h"
 #include "backends/vulkan/steps/reduce.h"
 
@@ -110,40 +111,16 @@ Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node, s
   return finish(std::move(program));
 }
 
-/// x as [rows,columns] of a LayerNorm, an RmsNorm or their gradient.
-struct NormForm {
-  int axis;
-  float epsilon;
-  bool centered;
-  size_t scale;  ///< input
-  int64_t rows = 0, columns = 0;
-};
-NormForm norm_form(const NodeView& node) {
-  const auto form = [&](const auto& attributes, bool centered, size_t scale) {
-    const Shape& x = node.shape(0);
-    NormForm result{normalized_axis(attributes.axis, x.rank()).value_or(-1), attributes.epsilon, centered,
-                    scale};
-    if (result.axis < 0) return result;
-    result.rows = x.elements(0, result.axis);
-    result.columns = x.elements(result.axis, x.rank());
-    return result;
-  };
-  if (node.kind() == OpKind::LayerNorm) return form(node.as<op::LayerNormAttributes>(), true, 1);
-  if (node.kind() == OpKind::RmsNorm) return form(node.as<op::RmsNormAttributes>(), false, 1);
-  const auto& gradient = node.as<op::LayerNormGradAttributes>();
-  return form(gradient, gradient.centered, 2);
-}
-
 Status norm_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_f32(node));
-  const NormForm form = norm_form(node);
-  if (form.axis < 0) return unsupported("an axis outside the input's rank");
-  for (size_t i = form.scale; i < node.input_count(); ++i)
-    if (node.has(i) && node.input(i).elements() != form.columns && node.input(i).elements() != 1)
+  const auto form = norm_form(node);
+  if (!form) return unsupported("an axis outside the input's rank");
+  for (size_t i = form->scale; i < node.input_count(); ++i)
+    if (node.has(i) && !form->covers(node, i) && node.input(i).elements() != 1)
       return unsupported("a scale or bias that broadcasts over some of the normalized axes");
   if (node.kind() == OpKind::LayerNormGrad) return fits(device, node);
-  const int64_t row_bytes[] = {form.columns * static_cast<int64_t>(sizeof(float))};
-  return form.columns == 0 ? Status() : rows_fit(device, form.rows, row_bytes);
+  const int64_t row_bytes[] = {form->columns * static_cast<int64_t>(sizeof(float))};
+  return form->columns == 0 ? Status() : rows_fit(device, form->rows, row_bytes);
 }
 
 int step_of(const NodeView& node, size_t i) {
@@ -151,7 +128,7 @@ int step_of(const NodeView& node, size_t i) {
 }
 
 Result<KernelPtr> create_norm(Device& device, const NodeView& node, std::span<const LayoutId>) {
-  const NormForm form = norm_form(node);
+  const NormForm form = *norm_form(node);
   auto program = std::make_unique<Program>("layer_norm");
   program->in_place(0);
   if (form.columns == 0) return finish(std::move(program));
@@ -172,7 +149,7 @@ Result<KernelPtr> create_norm(Device& device, const NodeView& node, std::span<co
 /// (x, grad_y, [scale]) -> (grad_x, grad_scale, grad_bias)
 Result<KernelPtr> create_norm_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const VulkanDevice& vulkan = cast(device);
-  const NormForm form = norm_form(node);
+  const NormForm form = *norm_form(node);
   auto program = std::make_unique<Program>("layer_norm_grad");
   if (form.columns == 0) return finish(std::move(program));
   const uint64_t bytes = std::max<uint64_t>(static_cast<uint64_t>(form.rows) * sizeof(float), sizeof(float));

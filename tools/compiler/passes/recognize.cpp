@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/geometry/norm.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
@@ -274,23 +275,21 @@ void recognize_scale_and_bias(GraphEdit& edit, NodeId root) {
       continue;
     std::vector<ValueId> inputs = norm->inputs;
     inputs.resize(3, kNoValue);
-    const op::LayerNormAttributes* layer = norm->op.AsLayerNorm();
-    const op::LayerNormAttributes of_layer = layer != nullptr ? *layer : op::LayerNormAttributes{};
-    const op::RmsNormAttributes of_rms = layer != nullptr ? op::RmsNormAttributes{} : *norm->op.AsRmsNorm();
     const size_t slot = is_scale ? 1 : 2;
     if (inputs[slot] != kNoValue || inputs[2] != kNoValue) continue;
     // A parameter has exactly the normalized axes, whatever computes it.
     const Value& value = edit.value(operand);
     const auto& dims = edit.value(normalized).dims;
-    const int64_t axis = layer != nullptr ? of_layer.axis : of_rms.axis;
-    const auto first = dims.begin() + *normalized_axis(axis, static_cast<int>(dims.size()));
+    const auto axis = normalized_axis(norm_attributes(*norm).axis, static_cast<int>(dims.size()));
+    const auto first = dims.begin() + *axis;
     if (!value.is_static() || !std::equal(first, dims.end(), value.dims.begin(), value.dims.end())) continue;
     inputs[slot] = operand;
     if (inputs[2] == kNoValue) inputs.pop_back();
-    if (layer != nullptr)
-      edit.rewrite(root, of_layer, inputs);
+    const auto rewrite = [&](auto attributes) { edit.rewrite(root, attributes, inputs); };
+    if (const auto* layer = norm->op.AsLayerNorm())
+      rewrite(*layer);
     else
-      edit.rewrite(root, of_rms, inputs);
+      rewrite(*norm->op.AsRmsNorm());
     return;
   }
 }
