@@ -4,32 +4,9 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/index_space.h"
+#include "runtime/core/binary_function.h"
 
 namespace librt::cuda {
-
-enum class BinaryFunction : uint8_t {
-  Add,
-  Sub,
-  Mul,
-  Div,
-  Pow,
-  Minimum,
-  Maximum,
-  Mod,           ///< the sign of the divisor
-  ModTruncated,  ///< the sign of the dividend
-  And,           ///< of booleans
-  Or,
-  Xor,
-  BitwiseAnd,  ///< of integers
-  BitwiseOr,
-  BitwiseXor,
-  ShiftLeft,  ///< a shift count of at least the width, or below 0, gives 0
-  ShiftRight,
-  GeluGrad,  ///< a f'(b), as the next two; floats only
-  GeluTanhGrad,
-  SiluGrad,
-};
-enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
 
 /// Operands of the space: a, b; the result is dense. With `width` > 1 the last axis counts groups of that
 /// many adjacent elements, and each operand's stride along it is `width` or 0.

@@ -1,4 +1,5 @@
-// Binary functions of f32, with the ids of backends/vulkan/ops/binary.cpp.
+// Functions of two f32. kBinaryAdd and so on are the values of BinaryFunction in runtime/core/binary_function.h.
+#include "function_numbers.glsl"
 float exact_pow(float a, float b) {
   if (b == 0.0 || a == 1.0) return 1.0;
   if (is_nan(a) || is_nan(b)) return uintBitsToFloat(0x7fc00000u);
@@ -52,18 +53,18 @@ float silu_slope(float x) {
 
 float apply_binary(uint f, float a, float b) {
   switch (f) {
-    case 0: return a + b;
-    case 1: return a - b;
-    case 2: return a * b;
-    case 3: return a / b;
-    case 4: return exact_pow(a, b);
-    case 5: return min_keep_nan(a, b);
-    case 6: return max_keep_nan(a, b);
-    case 7: return remainder_of(a, b, false);
-    case 8: return remainder_of(a, b, true);
-    case 9: return a * gelu_slope(b);
-    case 10: return a * gelu_tanh_slope(b);
-    case 11: return a * silu_slope(b);
+    case kBinaryAdd: return a + b;
+    case kBinarySub: return a - b;
+    case kBinaryMul: return a * b;
+    case kBinaryDiv: return a / b;
+    case kBinaryPow: return exact_pow(a, b);
+    case kBinaryMinimum: return min_keep_nan(a, b);
+    case kBinaryMaximum: return max_keep_nan(a, b);
+    case kBinaryMod: return remainder_of(a, b, false);
+    case kBinaryModTruncated: return remainder_of(a, b, true);
+    case kBinaryGeluGrad: return a * gelu_slope(b);
+    case kBinaryGeluTanhGrad: return a * gelu_tanh_slope(b);
+    case kBinarySiluGrad: return a * silu_slope(b);
   }
   return a;
 }

@@ -5,6 +5,7 @@
 // variants: binary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint S=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
+#include "function_numbers.glsl"
 #ifndef S
 #define S T
 #endif
@@ -60,18 +61,18 @@ void main() {
   T v = T(b[at_b]);
   T r = u;
   switch (kFunction) {
-    case 0: r = u + v; break;
-    case 1: r = u - v; break;
-    case 2: r = u * v; break;
-    case 3: r = quotient(u, v); break;
-    case 4: r = power(u, v); break;
-    case 5: r = v < u ? v : u; break;
-    case 6: r = u < v ? v : u; break;
-    case 7: r = remainder_of(u, v, false); break;
-    case 8: r = remainder_of(u, v, true); break;
-    case 9: r = T(u != T(0) && v != T(0)); break;
-    case 10: r = T(u != T(0) || v != T(0)); break;
-    case 11: r = T((u != T(0)) != (v != T(0))); break;
+    case kBinaryAdd: r = u + v; break;
+    case kBinarySub: r = u - v; break;
+    case kBinaryMul: r = u * v; break;
+    case kBinaryDiv: r = quotient(u, v); break;
+    case kBinaryPow: r = power(u, v); break;
+    case kBinaryMinimum: r = v < u ? v : u; break;
+    case kBinaryMaximum: r = u < v ? v : u; break;
+    case kBinaryMod: r = remainder_of(u, v, false); break;
+    case kBinaryModTruncated: r = remainder_of(u, v, true); break;
+    case kBinaryAnd: r = T(u != T(0) && v != T(0)); break;
+    case kBinaryOr: r = T(u != T(0) || v != T(0)); break;
+    case kBinaryXor: r = T((u != T(0)) != (v != T(0))); break;
   }
   y[i] = S(r);
 }

@@ -1,11 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Bitwise operators on integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. S is the element
+// Bitwise operators on integers with broadcasting. S is the element
 // type, WIDTH its bits; T, of at least 32 bits, computes. A shift by WIDTH or more, or by less than 0, gives 0; a right shift of a signed type, its sign.
 // variants: bits_{u8 T=uint S=uint8_t WIDTH=8|u16 T=uint S=uint16_t WIDTH=16|u32 T=uint32_t WIDTH=32|u64 T=uint64_t WIDTH=64}
 // variants: bits_{i8 T=int S=int8_t WIDTH=8|i16 T=int S=int16_t WIDTH=16|i32 T=int32_t WIDTH=32|i64 T=int64_t WIDTH=64} SIGNED
 #include "common.glsl"
 #include "axes.glsl"
+#include "function_numbers.glsl"
 #ifndef S
 #define S T
 #endif
@@ -35,11 +36,11 @@ void main() {
 #endif
   T r = u;
   switch (kFunction) {
-    case 0: r = u & v; break;
-    case 1: r = u | v; break;
-    case 2: r = u ^ v; break;
-    case 3: r = inside ? u << v : T(0); break;
-    case 4: r = inside ? u >> v : sign_of_u; break;
+    case kBinaryBitwiseAnd: r = u & v; break;
+    case kBinaryBitwiseOr: r = u | v; break;
+    case kBinaryBitwiseXor: r = u ^ v; break;
+    case kBinaryShiftLeft: r = inside ? u << v : T(0); break;
+    case kBinaryShiftRight: r = inside ? u >> v : sign_of_u; break;
   }
   y[i] = S(r);
 }

@@ -4,6 +4,7 @@
 // variants: compare_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint S=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
+#include "function_numbers.glsl"
 #ifndef S
 #define S T
 #endif
@@ -28,11 +29,11 @@ void main() {
   T v = T(b[at_b]);
   bool r = false;
   switch (kRelation) {
-    case 0: r = u == v; break;
-    case 1: r = u < v; break;
-    case 2: r = u <= v; break;
-    case 3: r = u > v; break;
-    case 4: r = u >= v; break;
+    case kCompareEqual: r = u == v; break;
+    case kCompareLess: r = u < v; break;
+    case kCompareLessOrEqual: r = u <= v; break;
+    case kCompareGreater: r = u > v; break;
+    case kCompareGreaterOrEqual: r = u >= v; break;
   }
 #ifdef FLOAT
   if (is_nan(u) || is_nan(v)) r = false;

@@ -44,7 +44,7 @@ for name in cpu vulkan; do
 done
 check backends/cuda "$backend|$communicator|^backends/common/|^backends/cuda/|^kernels/[a-z_]+\.h"
 check backends/reference "$backend|^runtime/ops/|^backends/reference/"
-check kernels '^kernels/|^runtime/core/function'
+check kernels '^kernels/|^runtime/core/(binary_)?function'
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/memory/planner|^schema/|^tools/compiler/"
 check tools/compiler/shape "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
 check tools/compiler/edit "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"

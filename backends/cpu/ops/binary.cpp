@@ -249,38 +249,33 @@ Result<KernelPtr> create_gelu_grad(CpuDevice& device, const NodeView& node, Prod
              : create_slope<BinaryFunction::GeluGrad>(device, node, producers);
 }
 
-enum class Logic : uint8_t { And, Or, Xor };
-
-template <Logic kLogic>
+template <BinaryFunction kLogic>
 uint8_t logic(uint8_t a, uint8_t b) noexcept {
   const auto x = static_cast<uint8_t>(a != 0 ? 1 : 0), y = static_cast<uint8_t>(b != 0 ? 1 : 0);
-  if constexpr (kLogic == Logic::And) return x & y;
-  if constexpr (kLogic == Logic::Or) return x | y;
+  if constexpr (kLogic == BinaryFunction::And) return x & y;
+  if constexpr (kLogic == BinaryFunction::Or) return x | y;
   return x ^ y;
 }
 
-template <Logic kLogic>
+template <BinaryFunction kLogic>
 Result<KernelPtr> create_logic(CpuDevice&, const NodeView& node, Producers) {
   return make_scalar(node, &erased<uint8_t, uint8_t, logic<kLogic>>);
 }
 
-enum class Bits : uint8_t { And, Or, Xor, ShiftLeft, ShiftRight };
-
-/// A shift by the type's width or more, or by less than 0, gives 0; to the right, -1 for negative values.
-template <Bits kBits, class T>
+template <BinaryFunction kBits, class T>
 T bits(T a, T b) noexcept {
-  if constexpr (kBits == Bits::And) return static_cast<T>(a & b);
-  if constexpr (kBits == Bits::Or) return static_cast<T>(a | b);
-  if constexpr (kBits == Bits::Xor) return static_cast<T>(a ^ b);
+  if constexpr (kBits == BinaryFunction::BitwiseAnd) return static_cast<T>(a & b);
+  if constexpr (kBits == BinaryFunction::BitwiseOr) return static_cast<T>(a | b);
+  if constexpr (kBits == BinaryFunction::BitwiseXor) return static_cast<T>(a ^ b);
   constexpr uint64_t kWidth = 8 * sizeof(T);
   const auto count = static_cast<uint64_t>(b);
-  if constexpr (kBits == Bits::ShiftLeft)
+  if constexpr (kBits == BinaryFunction::ShiftLeft)
     return count < kWidth ? static_cast<T>(static_cast<uint64_t>(a) << count) : T{0};
   if (count < kWidth) return static_cast<T>(a >> count);
   return a < T{0} ? static_cast<T>(-1) : T{0};
 }
 
-template <Bits kBits>
+template <BinaryFunction kBits>
 KernelPtr make_bits(const NodeView& node) {
   return make_scalar(node, with_number(node.dtype(0), [](auto tag) -> ErasedLoop {
                        using T = typename decltype(tag)::type;
@@ -291,13 +286,13 @@ KernelPtr make_bits(const NodeView& node) {
                      }));
 }
 
-template <Bits kBits>
+template <BinaryFunction kBits>
 Result<KernelPtr> create_bits(CpuDevice&, const NodeView& node, Producers) {
   return make_bits<kBits>(node);
 }
 Result<KernelPtr> create_shift(CpuDevice&, const NodeView& node, Producers) {
-  return node.as<op::BitShiftAttributes>().left ? make_bits<Bits::ShiftLeft>(node)
-                                                : make_bits<Bits::ShiftRight>(node);
+  return node.as<op::BitShiftAttributes>().left ? make_bits<BinaryFunction::ShiftLeft>(node)
+                                                : make_bits<BinaryFunction::ShiftRight>(node);
 }
 
 }  // namespace
@@ -306,7 +301,8 @@ std::span<const KernelRow> rows_binary();
 std::span<const KernelRow> rows_binary() {
 #define RT_BINARY(Name, name) row<create<BinaryFunction::Name>>(OpKind::Name, name, kNumericTypes)
 #define RT_COMPARE(Name, name) row<create_compare<CompareFunction::Name>>(OpKind::Name, name, kAnyDType)
-#define RT_LOGIC(Name, name) row<create_logic<Logic::Name>>(OpKind::Name, name, DTypeSet{DType::Bool})
+#define RT_LOGIC(Name, name) \
+  row<create_logic<BinaryFunction::Name>>(OpKind::Name, name, DTypeSet{DType::Bool})
   static constexpr KernelRow kRows[] = {
       RT_BINARY(Add, "add"),
       RT_BINARY(Sub, "sub"),
@@ -327,9 +323,9 @@ std::span<const KernelRow> rows_binary() {
       RT_LOGIC(And, "and"),
       RT_LOGIC(Or, "or"),
       RT_LOGIC(Xor, "xor"),
-      row<create_bits<Bits::And>>(OpKind::BitwiseAnd, "bitwise_and", kIntegers),
-      row<create_bits<Bits::Or>>(OpKind::BitwiseOr, "bitwise_or", kIntegers),
-      row<create_bits<Bits::Xor>>(OpKind::BitwiseXor, "bitwise_xor", kIntegers),
+      row<create_bits<BinaryFunction::BitwiseAnd>>(OpKind::BitwiseAnd, "bitwise_and", kIntegers),
+      row<create_bits<BinaryFunction::BitwiseOr>>(OpKind::BitwiseOr, "bitwise_or", kIntegers),
+      row<create_bits<BinaryFunction::BitwiseXor>>(OpKind::BitwiseXor, "bitwise_xor", kIntegers),
       row<create_shift>(OpKind::BitShift, "bit_shift", kIntegers),
   };
 #undef RT_BINARY

@@ -1,31 +1,45 @@
 // Arithmetic, comparison and bits of integers with broadcasting.
 #include "backends/vulkan/kernel.h"
+#include "runtime/core/binary_function.h"
 
 namespace librt::vulkan {
 namespace {
 
-/// Function ids of shaders/binary_functions.glsl, binary_integer.comp, compare.comp and bits.comp.
+/// The value of BinaryFunction or, for a comparison, of CompareFunction.
 uint32_t function_of(const NodeView& node) {
+  const auto number = [](auto function) { return static_cast<uint32_t>(function); };
   switch (node.kind()) {
-    case OpKind::Sub: return 1;
-    case OpKind::Mul: return 2;
-    case OpKind::Div: return 3;
-    case OpKind::Pow: return 4;
-    case OpKind::Minimum: return 5;
-    case OpKind::Maximum: return 6;
-    case OpKind::Mod: return node.as<op::ModAttributes>().truncated ? 8 : 7;
-    case OpKind::And: return 9;
-    case OpKind::Or: return 10;
-    case OpKind::Xor: return 11;
-    case OpKind::GeluGrad: return node.as<op::GeluGradAttributes>().tanh_approximation ? 10 : 9;
-    case OpKind::SiluGrad: return 11;
-    case OpKind::Less: return 1;
-    case OpKind::LessOrEqual: return 2;
-    case OpKind::Greater: return 3;
-    case OpKind::GreaterOrEqual: return 4;
-    case OpKind::BitwiseOr: return 1;
-    case OpKind::BitwiseXor: return 2;
-    case OpKind::BitShift: return node.as<op::BitShiftAttributes>().left ? 3 : 4;
+#define RT_IS(Functions, Name) \
+  case OpKind::Name: return number(Functions::Name);
+    RT_IS(BinaryFunction, Add)
+    RT_IS(BinaryFunction, Sub)
+    RT_IS(BinaryFunction, Mul)
+    RT_IS(BinaryFunction, Div)
+    RT_IS(BinaryFunction, Pow)
+    RT_IS(BinaryFunction, Minimum)
+    RT_IS(BinaryFunction, Maximum)
+    RT_IS(BinaryFunction, And)
+    RT_IS(BinaryFunction, Or)
+    RT_IS(BinaryFunction, Xor)
+    RT_IS(BinaryFunction, BitwiseAnd)
+    RT_IS(BinaryFunction, BitwiseOr)
+    RT_IS(BinaryFunction, BitwiseXor)
+    RT_IS(BinaryFunction, SiluGrad)
+    RT_IS(CompareFunction, Equal)
+    RT_IS(CompareFunction, Less)
+    RT_IS(CompareFunction, LessOrEqual)
+    RT_IS(CompareFunction, Greater)
+    RT_IS(CompareFunction, GreaterOrEqual)
+#undef RT_IS
+    case OpKind::Mod:
+      return number(node.as<op::ModAttributes>().truncated ? BinaryFunction::ModTruncated
+                                                           : BinaryFunction::Mod);
+    case OpKind::GeluGrad:
+      return number(node.as<op::GeluGradAttributes>().tanh_approximation ? BinaryFunction::GeluTanhGrad
+                                                                         : BinaryFunction::GeluGrad);
+    case OpKind::BitShift:
+      return number(node.as<op::BitShiftAttributes>().left ? BinaryFunction::ShiftLeft
+                                                           : BinaryFunction::ShiftRight);
     default: return 0;
   }
 }
