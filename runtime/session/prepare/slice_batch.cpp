@@ -26,6 +26,7 @@ bool keeps_samples(const Node& node, int rank) {
 
 /// Whether sample i of the result depends on sample i of the operands alone; `rank`: of the first operand.
 /// Which operands have samples is up to the caller, and that their first extents agree.
+/// A list, not a trait of the pages: no other pass asks, and five of the answers depend on attributes.
 bool computes_samples(const Node& node, int rank) {
   switch (node.kind()) {
     case OpKind::Conv:
