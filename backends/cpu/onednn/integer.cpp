@@ -35,7 +35,7 @@ void add_finish(ProgramBuilder& builder, const IntegerFinish& finish, const Loca
   if (!finish.function) return;
   std::vector<Location> buffers{output(), builder.region(finish.scratch), sums};
   for (size_t i = 0; i < inputs; ++i) buffers.push_back(input(static_cast<int>(i)));
-  builder.call(std::move(buffers), finish.function);
+  builder.call(buffers, finish.function);
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& matmul) {
       std::vector<Location> buffers{output()};
       if (inputs.bias >= 0) buffers.push_back(input(inputs.bias));
       if (inputs.residual >= 0) buffers.push_back(input(inputs.residual));
-      builder.call(std::move(buffers), [finish = matmul.finish->finish, inputs](std::byte* const* at) {
+      builder.call(buffers, [finish = matmul.finish->finish, inputs](std::byte* const* at) {
         auto* result = reinterpret_cast<float*>(*at++);
         const auto* row = inputs.bias >= 0 ? reinterpret_cast<const float*>(*at++) : nullptr;
         finish.run(result, row, inputs.residual >= 0 ? reinterpret_cast<const float*>(*at) : nullptr);

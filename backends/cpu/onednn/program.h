@@ -178,6 +178,23 @@ class ProgramTask final : public Task {
   }
 
   Status resolve(const Addresses& addresses) noexcept override {
+    try {
+      return set_addresses(addresses);
+    } catch (...) {
+      return caught_exception("oneDNN: binding operands");
+    }
+  }
+
+  Status run() noexcept override {
+    try {
+      return run_steps();
+    } catch (...) {
+      return caught_exception("oneDNN: running a primitive");
+    }
+  }
+
+ private:
+  Status set_addresses(const Addresses& addresses) {
     const Bindings bindings{inputs_, outputs_, scratch_, packed_};
     for (size_t s = 0; s < executions_.size(); ++s) {
       Execution& execution = executions_[s];
@@ -194,15 +211,6 @@ class ProgramTask final : public Task {
     return {};
   }
 
-  Status run() noexcept override {
-    try {
-      return run_steps();
-    } catch (...) {
-      return caught_exception("oneDNN: running a primitive");
-    }
-  }
-
- private:
   Status run_steps() const {
     bool finite = true;
     for (size_t s = 0; s < executions_.size(); ++s) {
