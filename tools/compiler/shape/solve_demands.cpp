@@ -140,8 +140,34 @@ void ShapeInference::apply(const Node& node, const std::vector<SymbolChange>& ch
   forget_extents();
 }
 
+/// Whether extents of the operands follow from ones that a node has named: a run may find any there.
+bool ShapeInference::has_named_extents(const Node& node) {
+  std::vector<int32_t> left;
+  for (const ValueId input : node.inputs) {
+    if (input == kNoValue) continue;
+    for (const Dim& dim : graph_[input].dims) {
+      if (dim.is_known()) continue;
+      if (dim.symbol < 0) return true;
+      left.push_back(dim.symbol);
+    }
+  }
+  std::vector<bool> seen(graph_.symbols.size());
+  while (!left.empty()) {
+    const int32_t symbol = left.back();
+    left.pop_back();
+    if (seen[static_cast<size_t>(symbol)]) continue;
+    seen[static_cast<size_t>(symbol)] = true;
+    const std::vector<ExtentTerm>& definition = graph_.symbols[static_cast<size_t>(symbol)].definition;
+    if (definition.empty() && !names_.position_of(symbol)) return true;
+    for (const ExtentTerm& term : definition)
+      if (term.op == ExtentOp::Symbol) left.push_back(static_cast<int32_t>(term.value));
+  }
+  return false;
+}
+
 bool ShapeInference::change_symbols(const Node& node) {
-  if (node.kind() == OpKind::Slice) return false;  // other extents than those at hand may fit as well
+  // Other extents than those at hand may fit as well.
+  if (node.kind() == OpKind::Slice || has_named_extents(node)) return false;
   for (const int strategy : {kDistinct, kDistinctLarge}) {
     strategy_ = strategy;
     choose_symbol_probes();
