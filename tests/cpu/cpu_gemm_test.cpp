@@ -304,6 +304,16 @@ TEST(CpuGemm, PaddingMeetsNoInfinity) {
   reinterpret_cast<float*>(weight.bytes.data())[7] = std::numeric_limits<float>::infinity();
   for (const uint32_t constant : {0u, 2u})
     check_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 6, 6, 4}, 0.5, 1, 1), weight}, constant);
+  // Of a size for Winograd, which adds what windows do not read.
+  weight = f32(Shape{32, 3, 3, 32}, -1, 1, 2);
+  reinterpret_cast<float*>(weight.bytes.data())[7] = std::numeric_limits<float>::infinity();
+  RunNodeOptions options;
+  options.row = "conv.winograd";
+  options.constants = 2;
+  const auto got =
+      run_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 15, 15, 32}, 0.5, 1, 1), weight}, options);
+  ASSERT_EQ(got.status().code(), Code::Unsupported);
+  EXPECT_NE(got.status().message().find("finite"), std::string::npos) << got.status().message();
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
   if (node.inputs[1].value == nullptr) return unsupported("the weights must be constant");
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   if (!has_work(g)) return unsupported("empty convolution: nothing to compute");
-  return supports_winograd_tiles(g, static_cast<const float*>(node.inputs[1].value));
+  return supports_winograd_tiles(g);  // the weights' bytes may still be of another type than the node's
 }
 
 Result<KernelPtr> create_winograd_own(CpuDevice& device, const NodeView& node, Producers) {

@@ -132,7 +132,7 @@ struct Convolution {
 
 }  // namespace
 
-Status supports_winograd_tiles(const ConvGeometry& g, const float* weight) {
+Status supports_winograd_tiles(const ConvGeometry& g) {
   if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two spatial axes and one group");
   for (size_t i = 0; i < 2; ++i) {
     const WindowAxis& axis = g.axes[i];
@@ -146,13 +146,14 @@ Status supports_winograd_tiles(const ConvGeometry& g, const float* weight) {
   const int64_t tiles =
       g.batch * ((g.axes[0].output + kTile - 1) / kTile) * ((g.axes[1].output + kTile - 1) / kTile);
   if (tiles < kLeastTiles) return unsupported("Winograd is not faster for ", tiles, " tiles of 4x4 results");
-  if (!all_finite(DType::F32, reinterpret_cast<const std::byte*>(weight), g.weight_shape().elements()))
-    return unsupported("a weight is not finite");
   return {};
 }
 
-KernelPtr make_winograd_tiles(const CpuDevice& device, const ConvGeometry& geometry, const float* weight,
-                              const Finish& finish, const EpilogueInputs& inputs) {
+Result<KernelPtr> make_winograd_tiles(const CpuDevice& device, const ConvGeometry& geometry,
+                                      const float* weight, const Finish& finish,
+                                      const EpilogueInputs& inputs) {
+  if (!all_finite(DType::F32, reinterpret_cast<const std::byte*>(weight), geometry.weight_shape().elements()))
+    return unsupported("a weight is not finite");
   const auto conv = std::make_shared<const Convolution>(device, geometry, finish, inputs);
   Requirements requirements;
   requirements.scratch = static_cast<size_t>(device.info().threads * conv->workspace()) * sizeof(float);

@@ -7,9 +7,11 @@
 
 namespace librt::cpu {
 
-/// Whether it computes this convolution, and pays.
-Status supports_winograd_tiles(const ConvGeometry& geometry, const float* weight);
-KernelPtr make_winograd_tiles(const CpuDevice& device, const ConvGeometry& geometry, const float* weight,
-                              const Finish& finish, const EpilogueInputs& inputs);
+/// Whether it computes this convolution with finite weights, and pays.
+Status supports_winograd_tiles(const ConvGeometry& geometry);
+/// Code::Unsupported where a weight is not finite.
+Result<KernelPtr> make_winograd_tiles(const CpuDevice& device, const ConvGeometry& geometry,
+                                      const float* weight, const Finish& finish,
+                                      const EpilogueInputs& inputs);
 
 }  // namespace librt::cpu
