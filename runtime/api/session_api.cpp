@@ -463,16 +463,8 @@ rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** 
     if (session == nullptr) return librt::invalid_argument("rt_trainer_open: the pointer is null");
     *session = nullptr;
     librt::Session& training = *trainer->session.session;
-    librt::SessionOptions options = training.options();
+    librt::SessionOptions options = training.options().for_same_device();
     options.entry = entry != nullptr ? entry : "infer";
-    // The device has them.
-    options.allocator = {};
-    options.parallel = {};
-    options.cpus.clear();
-    options.priority = 0;
-    options.custom_operators = nullptr;
-    options.cuda_stream = nullptr;
-    options.prefer.clear();
     auto made = std::make_unique<rt_session>();
     made->in_use = trainer->session.in_use;
     RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), options, &training));

@@ -78,6 +78,18 @@ Status check_same_device(const SessionOptions& options, const DeviceSet& devices
 
 }  // namespace
 
+SessionOptions SessionOptions::for_same_device() const {
+  SessionOptions options = *this;
+  options.prefer.clear();
+  options.allocator = {};
+  options.parallel = {};
+  options.cpus.clear();
+  options.priority = 0;
+  options.custom_operators = nullptr;
+  options.cuda_stream = nullptr;
+  return options;
+}
+
 Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const ModelGraph>& model,
                                                  const SessionOptions& options, Session* share,
                                                  Session* device_of) {

@@ -47,6 +47,9 @@ struct SessionOptions {
   std::span<const std::byte> mapped = {};
   /// Of the model's sessions; null: the session shares no packed weights.
   std::shared_ptr<PackedPool> packed_pool = nullptr;
+
+  /// These for another session on the same device: without what that device has already.
+  SessionOptions for_same_device() const;
 };
 
 struct MemoryStats {
