@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
@@ -359,6 +360,137 @@ TEST(ImporterOperators, SpaceToDepthByColumns) {
             EXPECT_EQ(y[(n * 8 + channel) * 2 + i / 2], x[((n * 2 + c) * 4 + i) * 2 + j]);
           }
   }
+}
+
+// TensorFlow's dilated convolutions are exported with the batch where these operators have channels.
+TEST(ImporterOperators, BlocksOfAnyNumberOfChannels) {
+  for (const char* mode : {"DCR", "CRD"}) {
+    ImporterModel model(28);
+    model.input("x", {"n", "c", "h", "w"});
+    strings(model.node("SpaceToDepth", {"x"}, {"deep"}, {{"blocksize", 2}}), "mode", mode);
+    strings(model.node("DepthToSpace", {"deep"}, {"y"}, {{"blocksize", 2}}), "mode", mode);
+    strings(model.node("DepthToSpace", {"x"}, {"z"}, {{"blocksize", 3}}), "mode", mode);
+    model.output("y");
+    model.output("z");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    for (const int64_t channels : {9, 18}) {
+      const std::vector<float> x = noise(static_cast<size_t>(2 * channels * 4 * 2));
+      const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, channels, 4, 2}}}};
+      const auto outputs = ops::evaluate_graph(graph->entries[0].graph, inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+      EXPECT_EQ(values_of((*outputs)[0]), x);
+      EXPECT_EQ((*outputs)[1].info.shape, (Shape{2, channels / 9, 12, 6}));
+      // The last block of 3x3 values comes from the last position.
+      const float last = values_of((*outputs)[1]).back();
+      EXPECT_EQ(last, x.back());
+    }
+    const std::vector<float> x = noise(2 * 4 * 4 * 2);
+    const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, 4, 4, 2}}}};
+    EXPECT_FALSE(ops::evaluate_graph(graph->entries[0].graph, inputs).ok());  // 4 channels are no blocks of 9
+  }
+}
+
+// TensorFlow's crop_and_resize is exported with a region for each image of a loop.
+TEST(ImporterOperators, ResizeOfARegionThatIsAnInput) {
+  for (const bool some_axes : {false, true}) {
+    ImporterModel model(some_axes ? 18 : 17);
+    model.input("x", {"1", "1", "h", "3"});
+    model.input("roi", {some_axes ? "2" : "8"});
+    model.integers("sizes", {some_axes ? 1 : 4},
+                   some_axes ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 1, 3, 3});
+    auto& node = model.node("Resize", {"x", "roi", "", "sizes"}, {"y"});
+    strings(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    strings(node, "mode", "linear");
+    if (some_axes) ints(node, "axes", {2});
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const float x[] = {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42};
+    // Rows from 0.25 to 0.75 of the way, and from the end back to beyond the start.
+    const float rois[][8] = {{0, 0, 0.25f, 0, 1, 1, 0.75f, 1}, {0, 0, 1, 0, 1, 1, -0.5f, 1}};
+    const std::vector<float> wanted[] = {{10, 11, 12, 20, 21, 22, 30, 31, 32},
+                                         {40, 41, 42, 10, 11, 12, 0, 0, 0}};
+    for (size_t i = 0; i < 2; ++i) {
+      const float ends[] = {rois[i][2], rois[i][6]};
+      const ConstTensorView inputs[] = {
+          {x, {DType::F32, {1, 1, 5, 3}}},
+          some_axes ? ConstTensorView{ends, {DType::F32, {2}}} : ConstTensorView{rois[i], {DType::F32, {8}}}};
+      expect_near(values_of(run(*graph, inputs)), {wanted[i].begin(), wanted[i].end()});
+    }
+  }
+}
+
+TEST(ImporterOperators, SliceByStepsThatAreInputs) {
+  ImporterModel model(17);
+  model.input("x", {"n", "m"});
+  for (const char* name : {"starts", "ends", "steps"}) model.input(name, {"2"}, ImporterModel::kInt64);
+  model.integers("axes", {2}, {-1, 0});
+  model.node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"});
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  const std::vector<float> x = noise(3 * 7);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  // NumPy's rule for each combination, by definition: positions start, start + step, ... before the end.
+  const auto positions = [](int64_t extent, int64_t start, int64_t end, int64_t step) {
+    const int64_t first = step < 0 ? -1 : 0, last = step < 0 ? extent - 1 : extent;
+    const auto bound = [&](int64_t at, int64_t lowest) {
+      return std::clamp(at < 0 ? at + extent : at, std::min(lowest, last), last);
+    };
+    std::vector<int64_t> found;
+    start = bound(start, 0), end = bound(end, first);
+    if (step > 0 ? start < end : start > end)
+      for (int64_t left = (step > 0 ? end - start - 1 : start - end - 1); left >= 0;) {
+        found.push_back(start);
+        if (step > left || step < -left) break;
+        start += step, left -= step > 0 ? step : -step;
+      }
+    return found;
+  };
+  const int64_t bounds[] = {0, 2, 6, 9, -1, -3, -9, kMost, kLeast};
+  for (const int64_t start : bounds)
+    for (const int64_t end : bounds)
+      for (const int64_t step : {int64_t{1}, int64_t{2}, int64_t{-1}, int64_t{-3}, kMost, -kMost}) {
+        const int64_t starts[] = {start, 0}, ends[] = {end, 3}, steps[] = {step, 2};
+        const ConstTensorView inputs[] = {{x.data(), {DType::F32, {3, 7}}},
+                                          {starts, {DType::I64, {2}}},
+                                          {ends, {DType::I64, {2}}},
+                                          {steps, {DType::I64, {2}}}};
+        std::vector<float> wanted;
+        for (const size_t row : {0, 2})
+          for (const int64_t column : positions(7, start, end, step))
+            wanted.push_back(x[row * 7 + static_cast<size_t>(column)]);
+        EXPECT_EQ(values_of(run(*graph, inputs)), wanted) << start << " " << end << " " << step;
+      }
+  const int64_t none[] = {0, 0};
+  const ConstTensorView inputs[] = {{x.data(), {DType::F32, {3, 7}}},
+                                    {none, {DType::I64, {2}}},
+                                    {none, {DType::I64, {2}}},
+                                    {none, {DType::I64, {2}}}};
+  EXPECT_FALSE(ops::evaluate_graph(graph->entries[0].graph, inputs).ok());
+  // An empty axis has no positions, whatever the bounds.
+  const int64_t back[] = {-1, -1}, before[] = {-9, -9};
+  const ConstTensorView empty[] = {{x.data(), {DType::F32, {3, 0}}},
+                                   {back, {DType::I64, {2}}},
+                                   {before, {DType::I64, {2}}},
+                                   {back, {DType::I64, {2}}}};
+  EXPECT_TRUE(values_of(run(*graph, empty)).empty());
+}
+
+// Some exporters do not import the domain of ONNX Runtime's operators that they use.
+TEST(ImporterOperators, ADomainThatIsNotImported) {
+  ImporterModel model(17);
+  model.input("n", {}, ImporterModel::kInt64);
+  model.integers("two", {}, {2});
+  model.node("Range", {"two", "n"}, {"range"}).set_domain("com.microsoft");
+  model.node("Cast", {"range"}, {"y"}, {{"to", ImporterModel::kFloat}});
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  const int64_t n = 5;
+  const ConstTensorView inputs[] = {{&n, {DType::I64, {}}}};
+  EXPECT_EQ(values_of(run(*graph, inputs)), (std::vector<float>{2, 3, 4}));
 }
 
 /// Q [b,4,l,2], K and V [b,2,s,2] and [b,2,s,1]; score_mod doubles, prob_mod halves.

@@ -490,7 +490,9 @@ void Importer::add_unsupported(UnsupportedNode entry, const std::string& message
 void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
   const std::string domain = normal_domain(node.domain());
   const auto version = scope.opsets->find(domain);
-  const int64_t opset = version != scope.opsets->end() ? version->second : 0;
+  // Of a domain that the model uses without importing it, as some exporters do, ONNX Runtime takes the newest
+  // version as well.
+  const int64_t opset = version != scope.opsets->end() ? version->second : domain.empty() ? 0 : kNewestOpset;
   std::vector<ValueId> inputs;
   const bool complete = resolve_inputs(node, name, scope, inputs);
   const ImportRow* row = find_import_row(domain, node.op_type(), opset);

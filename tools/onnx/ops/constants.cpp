@@ -69,10 +69,16 @@ Status size(NodeContext& c) {
   return c.result(reshape_to(c.emit, dims_product(c.emit, c.input(0), 0, c.rank()), {}));
 }
 
+// com.microsoft: without the step, it is 1.
 Status range(NodeContext& c) {
-  RT_TRY(c.expect_inputs(3, 3));
+  const bool optional_step = c.node.domain() == "com.microsoft";
+  RT_TRY(c.expect_inputs(optional_step ? 2 : 3, 3));
   ValueId bounds[3];
-  for (size_t i = 0; i < 3; ++i) bounds[i] = c.rank(i) == 0 ? c.input(i) : reshape_to(c.emit, c.input(i), {});
+  for (size_t i = 0; i < 3; ++i)
+    if (i == 2 && !c.has(2))
+      bounds[2] = c.emit.scalar_like(1, bounds[0]);
+    else
+      bounds[i] = c.rank(i) == 0 ? c.input(i) : reshape_to(c.emit, c.input(i), {});
   return c.result(c.emit.emit(op::RangeAttributes{}, {bounds[0], bounds[1], bounds[2]}));
 }
 
@@ -222,6 +228,8 @@ constexpr ImportRow kConstantsRows[] = {
     {"", "Trilu", 14, kNewestOpset, trilu},
     {"", "EyeLike", 9, kNewestOpset, eye_like},
     {"", "OneHot", 9, kNewestOpset, one_hot},
+    // ONNX Runtime's own.
+    {"com.microsoft", "Range", 1, kNewestOpset, range},
 };
 
 }  // namespace

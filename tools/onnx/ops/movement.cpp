@@ -306,12 +306,64 @@ Status slice_by_value(NodeContext& c, const std::optional<std::vector<int64_t>>&
   return c.result(c.emit.emit(std::move(attributes), {c.input(0), starts, ends}));
 }
 
+/// Steps known only at run time: the positions of each axis as a Range, which refuses a step of 0.
+Status slice_by_steps(NodeContext& c) {
+  Emitter& e = c.emit;
+  ValueId bounds[] = {as_vector(e, c.input(1)), as_vector(e, c.input(2)), as_vector(e, c.input(4))};
+  std::vector<int64_t> axes;
+  if (c.has(3)) {
+    RT_ASSIGN(axes, c.known_integers(3, "axes beside steps"));
+  } else {
+    int64_t count = 1;  // where nothing says how many: as for starts that are computed
+    for (const ValueId bound : bounds)
+      if (bound != kNoValue) count = std::max(count, c.value(bound).dims[0].extent);
+    for (int64_t i = 0; i < std::min<int64_t>(count, kMaxRank); ++i) axes.push_back(i);
+  }
+  const auto count = static_cast<int64_t>(axes.size());
+  for (ValueId& bound : bounds) {
+    if (bound == kNoValue) return {};
+    const int64_t found = c.value(bound).dims[0].extent;
+    if (found < 0) bound = e.reshape(bound, e.ints({&count, 1}));
+    if (found >= 0 && found != count)
+      return invalid_model("starts, ends, axes and steps have different lengths");
+  }
+  ValueId x = c.input(0);
+  const ValueId zero = e.scalar(0, DType::I64), minus_one = e.scalar(-1, DType::I64);
+  const auto pick = [&](ValueId condition, ValueId yes, ValueId no) {
+    return e.emit(op::WhereAttributes{}, {condition, yes, no});
+  };
+  const auto is_less = [&](ValueId a, ValueId b) { return e.emit(op::LessAttributes{}, {a, b}); };
+  for (size_t i = 0; i < axes.size(); ++i) {
+    RT_ASSIGN(const int axis, c.axis(axes[i], c.rank()));
+    const auto entry = [&](ValueId vector) {
+      const auto at = static_cast<int64_t>(i);
+      return reshape_to(e, slice(e, vector, 0, at, at + 1), {});
+    };
+    const ValueId extent = reshape_to(e, dims_product(e, c.input(0), axis, axis + 1), {});
+    const ValueId step = entry(bounds[2]), backward = is_less(step, zero);
+    // ONNX, Slice: negative bounds count from the end; then starts are in [0, extent] or, for negative steps,
+    // [0, extent - 1], and ends in [0, extent] or [-1, extent - 1].
+    const ValueId last = pick(backward, e.add(extent, minus_one), extent);
+    const auto bound = [&](ValueId vector, ValueId lowest) {
+      const ValueId given = entry(vector);
+      const ValueId counted = pick(is_less(given, zero), e.add(given, extent), given);
+      const ValueId raised = e.emit(op::MaximumAttributes{}, {counted, lowest});
+      return e.emit(op::MinimumAttributes{}, {raised, last});
+    };
+    const ValueId start = bound(bounds[0], zero), end = bound(bounds[1], pick(backward, minus_one, zero));
+    x = take(e, x, e.emit(op::RangeAttributes{}, {start, end, step}), axis);
+  }
+  return c.result(x);
+}
+
 Status slice_inputs(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 5));
   std::optional<std::vector<int64_t>> axes;
   std::optional<std::vector<int64_t>> steps;
   if (c.has(4)) {
-    RT_ASSIGN(steps, c.known_integers(4, "steps"));
+    auto known = c.known_integers(4, "steps");
+    if (!known.ok() && known.status().code() == Code::Unsupported) return slice_by_steps(c);
+    RT_ASSIGN(steps, std::move(known));
   }
   if (c.has(3)) {
     auto known = c.known_integers(3, "axes");

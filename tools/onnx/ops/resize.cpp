@@ -43,14 +43,18 @@ Result<op::ResizeNearest> rounding_of(NodeContext& c) {
 struct Target {
   ValueId sizes = kNoValue;   // i64 [rank]
   ValueId scales = kNoValue;  // f32 [rank]
-  std::vector<float> roi{};   // for tf_crop_and_resize: a start for each axis, then an end for each
+  ValueId roi =
+      kNoValue;  // f32 [2 * rank] for tf_crop_and_resize: a start for each axis, then an end for each
 };
 
 // Whether entry `axis` leaves the axis as it is, whatever the extents.
 bool keeps(const NodeContext& c, const Target& target, int axis) {
   const auto at = static_cast<size_t>(axis);
-  if (!target.roi.empty() && (target.roi[at] != 0 || target.roi[at + static_cast<size_t>(c.rank())] != 1))
-    return false;
+  if (target.roi != kNoValue) {
+    const auto roi = c.emit.known_value(target.roi);
+    const auto entry = [&](int i) { return load_element(roi->data, roi->info.dtype, i); };
+    if (!roi || entry(axis) != 0 || entry(axis + c.rank()) != 1) return false;
+  }
   if (target.sizes != kNoValue) {
     const compiler::Known& sizes = c.emit.known(target.sizes);
     return sizes.has_elements && sizes.elements[at] == c.emit.known(c.inputs[0]).dims[at];
@@ -66,12 +70,10 @@ ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, Valu
     operands[1] = slice(c.emit, target.sizes, 0, first, last);
   else
     operands[2] = slice(c.emit, target.scales, 0, first, last);
-  if (!target.roi.empty()) {
-    std::vector<float> roi(target.roi.begin() + first, target.roi.begin() + last);
-    roi.insert(roi.end(), target.roi.begin() + c.rank() + first, target.roi.begin() + c.rank() + last);
-    operands.push_back(c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(roi.size())}},
-                                       Blob::copy_of(roi.data(), roi.size() * sizeof(float))));
-  }
+  if (target.roi != kNoValue)
+    operands.push_back(
+        concat_values(c.emit, {slice(c.emit, target.roi, 0, first, last),
+                               slice(c.emit, target.roi, 0, c.rank() + first, c.rank() + last)}));
   return c.emit.emit_many(make_op(attributes), operands, 1)[0];
 }
 
@@ -132,20 +134,18 @@ Status resize_10(NodeContext& c) {
   return resize_to(c, attributes, {.sizes = kNoValue, .scales = c.input(1)});
 }
 
-// Entries for all axes: those of `axes` are given, the others keep their extents.
-ValueId scatter(NodeContext& c, ValueId entries, std::span<const int> axes, bool sizes) {
+ValueId real(NodeContext& c, float number) {
+  return c.emit.constant({.dtype = DType::F32, .shape = {1}}, Blob::copy_of(&number, sizeof number));
+}
+
+// Entries for all axes: entries[first + i] for axes[i], otherwise(axis) for the others.
+template <class F>
+ValueId scatter(NodeContext& c, ValueId entries, int64_t first, std::span<const int> axes, F&& otherwise) {
   std::vector<ValueId> all;
   for (int axis = 0; axis < c.rank(); ++axis) {
     const auto found = std::find(axes.begin(), axes.end(), axis);
-    if (found != axes.end()) {
-      const int64_t at = found - axes.begin();
-      all.push_back(slice(c.emit, entries, 0, at, at + 1));
-    } else if (sizes) {
-      all.push_back(dims_product(c.emit, c.input(0), axis, axis + 1));
-    } else {
-      const float one = 1;
-      all.push_back(c.emit.constant({.dtype = DType::F32, .shape = {1}}, Blob::copy_of(&one, sizeof one)));
-    }
+    const int64_t at = first + (found - axes.begin());
+    all.push_back(found != axes.end() ? slice(c.emit, entries, 0, at, at + 1) : otherwise(axis));
   }
   return concat_values(c.emit, std::move(all));
 }
@@ -167,21 +167,17 @@ Result<ValueId> with_aspect_ratio(NodeContext& c, std::span<const int> axes, boo
   return c.emit.ints(sizes);
 }
 
-// The values of roi for all axes: those that are not in `axes` are taken whole.
-Result<std::vector<float>> roi_of(NodeContext& c, std::span<const int> axes) {
+// roi for all axes: those that are not in `axes` are taken whole.
+Result<ValueId> roi_of(NodeContext& c, std::span<const int> axes) {
   if (!c.has(1)) return invalid_model("tf_crop_and_resize without roi");
-  RT_ASSIGN(const std::vector<double> given, c.known_reals(1, "roi"));
-  if (given.size() != 2 * axes.size())
-    return invalid_model("roi: expected ", 2 * axes.size(), " numbers, found ", given.size());
-  const auto rank = static_cast<size_t>(c.rank());
-  std::vector<float> roi(2 * rank, 0);
-  std::fill(roi.begin() + c.rank(), roi.end(), 1.0f);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(axes[i]);
-    roi[axis] = static_cast<float>(given[i]);
-    roi[axis + rank] = static_cast<float>(given[i + axes.size()]);
-  }
-  return roi;
+  const auto count = static_cast<int64_t>(axes.size());
+  if (c.rank(1) != 1) return invalid_model("roi: expected a vector, found rank ", c.rank(1));
+  if (const int64_t found = c.extent(1, 0); found >= 0 && found != 2 * count)
+    return invalid_model("roi: expected ", 2 * count, " numbers, found ", found);
+  const ValueId roi = c.emit.cast(c.input(1), DType::F32);
+  if (count == c.rank()) return roi;
+  return concat_values(c.emit, {scatter(c, roi, 0, axes, [&](int) { return real(c, 0); }),
+                                scatter(c, roi, count, axes, [&](int) { return real(c, 1); })});
 }
 
 // The sizes that known scales give; none where they are not known.
@@ -228,7 +224,7 @@ Status resize_11(NodeContext& c) {
   // Opset 11 passes empty scales if sizes are used.
   const bool has_scales = c.has(2) && !(c.rank(2) == 1 && c.extent(2, 0) == 0);
   if (has_scales) {
-    target.scales = some ? scatter(c, c.input(2), axes, false) : c.input(2);
+    target.scales = some ? scatter(c, c.input(2), 0, axes, [&](int) { return real(c, 1); }) : c.input(2);
     // The last output position falls on the last input position; ONNX's definition has that of the extent
     // times the scale, which need not be whole. PyTorch and ONNX Runtime compute with whole extents.
     if (attributes.coordinates == op::ResizeCoordinates::AlignCorners && c.is_from_pytorch())
@@ -240,7 +236,8 @@ Status resize_11(NodeContext& c) {
     } else if (policy != "stretch") {
       return invalid_model("keep_aspect_ratio_policy: found ", policy);
     }
-    target.sizes = some ? scatter(c, sizes, axes, true) : sizes;
+    const auto extent = [&](int axis) { return dims_product(c.emit, c.input(0), axis, axis + 1); };
+    target.sizes = some ? scatter(c, sizes, 0, axes, extent) : sizes;
   } else {
     return invalid_model("neither scales nor sizes are given");
   }
@@ -262,7 +259,6 @@ Result<int64_t> block_of(NodeContext& c) {
   const int64_t block = c.integer("blocksize", 0);
   if (c.rank() != 4) return invalid_model("expected an input [N,C,H,W], found rank ", c.rank());
   if (block < 1 || block > 1 << 20) return invalid_model("blocksize: found ", block);
-  if (c.extent(0, 1) < 0) return cannot("the number of channels is not known; fix it with --dim");
   return block;
 }
 
@@ -273,22 +269,17 @@ Status depth_to_space(NodeContext& c) {
   const std::string mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") return invalid_model("mode: expected DCR or CRD, found ", mode);
   const int64_t channels = c.extent(0, 1);
-  if (channels % (block * block) != 0)
+  if (channels > 0 && channels % (block * block) != 0)
     return invalid_model(channels, " channels do not divide by ", block * block);
-  const Extent inner = Extent::of(channels / (block * block));
-  const Extent b = Extent::of(block);
   const ValueId x = to_channels_last(c.emit, c.input(0));
-  const std::vector<Extent> dims = extents_of(c.emit, x);
-  if (dims.size() != 4) return {};
+  const ValueId batch = dims_product(c.emit, x, 0, 1), b = c.emit.ints({&block, 1});
+  const ValueId height = dims_product(c.emit, x, 1, 2), width = dims_product(c.emit, x, 2, 3);
+  const ValueId inner = divided(c, x, 3, block * block);
   const bool dcr = mode == "DCR";
-  const Extent split[] = {dims[0], dims[1], dims[2], dcr ? b : inner, b, dcr ? inner : b};
-  ValueId y = c.emit.reshape(x, shape_vector(c.emit, split));
-  y = c.emit.transpose(y,
-                       dcr ? std::vector<int64_t>{0, 1, 3, 2, 4, 5} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
-  const ValueId factor = c.emit.ints({&block, 1});
-  y = reshape_parts(c, y,
-                    {dims_product(c.emit, x, 0, 1), c.emit.mul(dims_product(c.emit, x, 1, 2), factor),
-                     c.emit.mul(dims_product(c.emit, x, 2, 3), factor), c.emit.ints({&inner.number, 1})});
+  ValueId y = reshape_parts(c, x, {batch, height, width, dcr ? b : inner, b, dcr ? inner : b});
+  using Axes = std::vector<int64_t>;
+  y = c.emit.transpose(y, dcr ? Axes{0, 1, 3, 2, 4, 5} : Axes{0, 1, 4, 2, 5, 3});
+  y = reshape_parts(c, y, {batch, c.emit.mul(height, b), c.emit.mul(width, b), inner});
   return c.result(to_channels_first(c.emit, y));
 }
 
@@ -298,17 +289,17 @@ Status space_to_depth(NodeContext& c) {
   RT_ASSIGN(const int64_t block, block_of(c));
   const std::string mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") return invalid_model("mode: expected DCR or CRD, found ", mode);
-  const int64_t channels = c.extent(0, 1);
-  const int64_t deep = channels * block * block;
   const ValueId x = to_channels_last(c.emit, c.input(0));
+  const ValueId channels = dims_product(c.emit, x, 3, 4);
   const ValueId batch = dims_product(c.emit, x, 0, 1);
   const ValueId height = divided(c, x, 1, block);
   const ValueId width = divided(c, x, 2, block);
   const ValueId b = c.emit.ints({&block, 1});
-  ValueId y = reshape_parts(c, x, {batch, height, b, width, b, c.emit.ints({&channels, 1})});
+  ValueId y = reshape_parts(c, x, {batch, height, b, width, b, channels});
   using Axes = std::vector<int64_t>;
   y = c.emit.transpose(y, mode == "DCR" ? Axes{0, 1, 3, 2, 4, 5} : Axes{0, 1, 3, 5, 2, 4});
-  y = reshape_parts(c, y, {batch, height, width, c.emit.ints({&deep, 1})});
+  const int64_t block_area = block * block;
+  y = reshape_parts(c, y, {batch, height, width, c.emit.mul(channels, c.emit.ints({&block_area, 1}))});
   return c.result(to_channels_first(c.emit, y));
 }
 
