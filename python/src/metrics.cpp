@@ -2,6 +2,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "python/src/errors.h"
 #include "python/src/session.h"
 #include "tools/rttrain/metrics.h"
@@ -14,6 +18,12 @@ namespace {
 
 using rt::train::Metrics;
 using rt::train::Scoring;
+
+std::string shape_text(std::span<const int64_t> dims) {
+  std::string text;
+  for (const int64_t extent : dims) text += (text.empty() ? "[" : ",") + std::to_string(extent);
+  return text.empty() ? "[]" : text + "]";
+}
 
 /// Elements of a sample's output after its class axis.
 size_t inner_extent(const Scoring& scoring, const rt_tensor& output) {
@@ -41,12 +51,16 @@ class Measure {
     const rt_tensor &values = output.tensor(), &wanted = expected.tensor();
     const size_t count = values.bytes / rt_dtype_size(values.dtype);
     const size_t labels = wanted.bytes / rt_dtype_size(wanted.dtype);
+    const auto rank = static_cast<size_t>(values.rank);
+    std::vector<int64_t> dims(values.dims, values.dims + rank);
+    if (const size_t axis = scoring_.class_axis_of(rank); class_labels && axis < rank)
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
+    const std::span<const int64_t> found(wanted.dims, static_cast<size_t>(wanted.rank));
     if (values.dtype != RT_F32 || wanted.dtype != (class_labels ? RT_I64 : RT_F32) || labels == 0 ||
-        (class_labels ? count % labels != 0 : count != labels))
+        !std::ranges::equal(found, dims))
       fail(Code::Unsupported, std::string("evaluate: cannot compare the output, ") +
-                                  rt_dtype_name(values.dtype) + " with " + std::to_string(count) +
-                                  " elements, with " + rt_dtype_name(wanted.dtype) + " with " +
-                                  std::to_string(labels));
+                                  rt_dtype_name(values.dtype) + shape_text({values.dims, rank}) + ", with " +
+                                  rt_dtype_name(wanted.dtype) + shape_text(found));
     const std::span<const float> scores(static_cast<const float*>(values.data), count);
     if (class_labels)
       metrics_.add(scores, std::span(static_cast<const int64_t*>(wanted.data), labels),

@@ -33,18 +33,17 @@ Offsets offsets_for(const Shape& result, const Shape& source, Position&& positio
 // --- Identity, Reshape
 // ----------------------------------------------------------------------------------------
 
-Status infer_identity(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  return add_output(outputs, node.input(0));
-}
-
 Status eval_copy(const NodeView&, std::span<const ConstTensorView> inputs,
                  std::span<const TensorView> outputs) {
   copy_all(inputs[0], outputs[0]);
   return {};
 }
 
+/// Identity's shape is optional, and must be x's own.
 Status infer_reshape(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  if (!node.has(1)) return infer_like_first(node, outputs);
   RT_ASSIGN(const auto shape, shape_operand(node, 1, "shape"));
+  if (node.kind() == OpKind::Identity) RT_TRY(expect_shape(node, 0, "x", Shape(shape)));
   RT_ASSIGN(const Shape result, reshape_result(node.shape(0), shape));
   return add_output(outputs, node.dtype(0), result);
 }
@@ -232,8 +231,13 @@ Status eval_tile(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Identity) = {
-    .kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy, .form = Form::Unary, .moves = true};
+RT_PAGE(Identity) = {.kind = OpKind::Identity,
+                     .inputs = {1, 2},
+                     .shape_operands = 1u << 1,
+                     .infer = infer_reshape,
+                     .eval = eval_copy,
+                     .extents = ExtentRule::Own,
+                     .moves = true};
 RT_PAGE(Reshape) = {.kind = OpKind::Reshape,
                     .inputs = {2, 2},
                     .shape_operands = 1u << 1,

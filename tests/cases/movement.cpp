@@ -30,6 +30,7 @@ op::ConcatAttributes joined(int64_t axis) {
 std::vector<Case> cases_movement() {
   std::vector<Case> cases;
   cases.push_back(make_case("identity", op::IdentityAttributes{}, {f32({3, 4})}));
+  cases.push_back(make_case("identity_of_shape", op::IdentityAttributes{}, {f32({3, 4}), ints({3, 4})}));
   cases.push_back(make_case("reshape", op::ReshapeAttributes{}, {f32({2, 3, 4}), ints({6, -1})}));
   cases.push_back(make_case("transpose_2d", permuted({1, 0}), {f32({17, 33})}));
   cases.push_back(make_case("transpose_nchw", permuted({0, 3, 1, 2}), {f32({2, 5, 6, 7})}));

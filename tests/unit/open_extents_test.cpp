@@ -136,6 +136,57 @@ TEST(OpenExtents, SlicesSaturate) {
   EXPECT_EQ(net.dims(sum), "b; min(n, 16)");
 }
 
+/// An Identity that requires a shape: what follows has the required extents, and only a proof removes it.
+TEST(OpenExtents, RequiredShapes) {
+  const auto required = [](Net& net, ValueId x, ValueId shape) {
+    return net.build.emit(op::IdentityAttributes{}, {x, shape});
+  };
+  const auto left = [](Net& net, ValueId result) {
+    net.build.output(net.build.emit(op::AbsAttributes{}, {result}));
+    ModelGraph model;
+    model.entries.push_back({"infer", net.graph});
+    model.entries[0].graph.values[model.entries[0].graph.outputs[0]].name = "y";
+    EXPECT_TRUE(optimize(model, {}, nullptr).ok());
+    const auto& nodes = model.entries[0].graph.nodes;
+    return std::count_if(nodes.begin(), nodes.end(),
+                         [](const Node& node) { return node.kind() == OpKind::Identity; });
+  };
+  {
+    Net net;
+    const ValueId x = net.input({"n", "4"}), y = net.input({"m", "4"});
+    const ValueId checked = required(net, x, net.build.shape_of(y));
+    EXPECT_EQ(net.dims(checked), "m; 4");
+    EXPECT_TRUE(net.build.same_info(checked, y));
+    EXPECT_FALSE(net.build.same_info(checked, x));
+    EXPECT_EQ(left(net, checked), 1);
+  }
+  {
+    Net net;
+    const ValueId checked = required(net, net.input({"n", "m"}), net.ints({3, 4}));
+    EXPECT_EQ(net.dims(checked), "3; 4");
+    EXPECT_EQ(left(net, checked), 1);
+  }
+  {
+    Net net;
+    const ValueId checked = required(net, net.input({"n", "4"}), net.build.shape_of(net.input({"n", "4"})));
+    EXPECT_EQ(left(net, checked), 0);
+  }
+  {  // of another rank, or of other static extents
+    Net rank, extents;
+    required(rank, rank.input({"n"}), rank.build.shape_of(rank.input({"m", "4"})));
+    EXPECT_FALSE(rank.build.status().ok());
+    required(extents, extents.zeros({DType::F32, {3, 4}}), extents.ints({4, 3}));
+    EXPECT_NE(extents.build.status().message().find("expected x of shape [4,3], found [3,4]"),
+              std::string::npos);
+  }
+  {  // a constant is not folded without the check
+    Net net;
+    const ValueId checked = required(net, net.zeros({DType::F32, {3}}), net.build.shape_of(net.input({"n"})));
+    EXPECT_EQ(net.dims(checked), "n");
+    EXPECT_FALSE(net.build.known_value(checked).has_value());
+  }
+}
+
 TEST(OpenExtents, NoPassTakesASliceForItsOperand) {
   Net net;
   const ValueId x = net.input({"b", "n"});

@@ -51,6 +51,20 @@ TEST(PagesMovement, Reshape) {
   expect_error(op::ReshapeAttributes{}, {x, f32({2}, {3, 2})}, "i64 vector");
 }
 
+TEST(PagesMovement, IdentityRequiresAShape) {
+  const auto x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+  expect_result(op::IdentityAttributes{}, {x, ints({2, 3})}, x);
+  expect_result(op::IdentityAttributes{}, {f32({}, {7}), ints({})}, f32({}, {7}));
+  expect_result(op::IdentityAttributes{}, {f32({0, 4}, {}), ints({0, 4})}, f32({0, 4}, {}));
+  expect_error(op::IdentityAttributes{}, {x, ints({3, 2})}, "expected x of shape [3,2], found [2,3]");
+  expect_error(op::IdentityAttributes{}, {x, ints({6})}, "expected x of shape [6], found [2,3]");
+  expect_error(op::IdentityAttributes{}, {x, ints({2, -1})}, "expected x of shape [2,-1], found [2,3]");
+  expect_error(op::IdentityAttributes{}, {f32({1, 3}, {1, 2, 3}), ints({2, 3})},
+               "of shape [2,3], found [1,3]");
+  expect_error(op::IdentityAttributes{}, {f32({0, 4}, {}), ints({4, 0})}, "of shape [4,0], found [0,4]");
+  expect_error(op::IdentityAttributes{}, {x, f32({2}, {2, 3})}, "i64 vector");
+}
+
 TEST(PagesMovement, UnknownShapeOperand) {
   Node node;
   node.op = make_op(op::ReshapeAttributes{});

@@ -1,6 +1,7 @@
 #include "tools/rttrain/validation.h"
 
 #include <algorithm>
+#include <span>
 
 namespace rt::train {
 
@@ -123,15 +124,19 @@ rt::Status Validation::measure(const Batch& batch, Metrics& metrics) {
   const auto output = session_->output(0);
   if (!output) return output.status();
   if (options_.scoring.blank) return measure_sequences(batch, *output, metrics);
-  const auto values = output->values<float>();
-  const auto count = expected == nullptr ? 0 : static_cast<size_t>(expected->elements());
   const bool classes = expected != nullptr && expected->dtype() == rt::DType::I64;
-  if (output->dtype() != rt::DType::F32 || count == 0 ||
-      (classes ? values.size() % count != 0 : values.size() != count))
-    return {rt::Code::Unsupported, "validation: cannot compare the first output, " +
-                                       std::string(rt::name_of(output->dtype())) + " with " +
-                                       std::to_string(values.size()) + " elements, with " +
-                                       std::to_string(count) + " labels; leave out --validate"};
+  const std::span<const int64_t> dims = output->dims();
+  const size_t axis = options_.scoring.class_axis_of(dims.size());
+  std::vector<int64_t> wanted(dims.begin(), dims.end());
+  if (classes && axis < wanted.size()) wanted.erase(wanted.begin() + static_cast<std::ptrdiff_t>(axis));
+  if (expected == nullptr || expected->elements() == 0 || output->dtype() != rt::DType::F32 ||
+      !std::ranges::equal(expected->dims(), wanted))
+    return {rt::Code::Unsupported,
+            "validation: cannot compare the first output, " + std::string(rt::name_of(output->dtype())) +
+                librt::tools::shape_text(dims) + ", with " +
+                (expected == nullptr ? "no labels" : "labels " + librt::tools::shape_text(expected->dims())) +
+                "; leave out --validate"};
+  const auto values = output->values<float>();
   if (classes)
     metrics.add(values, expected->values<int64_t>(), inner_extent(output->dims()));
   else

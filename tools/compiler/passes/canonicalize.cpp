@@ -31,6 +31,12 @@ void drop_if_same(GraphEdit& edit, NodeId id) {
   if (edit.same_info(first_input(edit, id), result(edit, id))) drop(edit, id);
 }
 
+/// One that requires a shape stays, unless the shape is proven.
+void drop_identity(GraphEdit& edit, NodeId id) {
+  if (edit.node(id).inputs.size() < 2) return drop(edit, id);
+  drop_if_same(edit, id);
+}
+
 // --- arithmetic
 
 /// x op c -> x where c is the operator's neutral element.
@@ -280,9 +286,9 @@ void absorb_transpose_in_matmul(GraphEdit& edit, NodeId id) {
   }
 }
 
-/// y = f(x), element by element, of any type. Identity is dropped, or gives an output its own value.
+/// y = f(x), element by element, of any type.
 bool is_unary(OpKind kind) {
-  return (ops::form_of(kind) == ops::Form::Unary && kind != OpKind::Identity) || kind == OpKind::Cast;
+  return ops::form_of(kind) == ops::Form::Unary || kind == OpKind::Cast;
 }
 
 struct Rule {
@@ -291,7 +297,7 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {OpKind::Identity, drop},
+    {OpKind::Identity, drop_identity},
     {OpKind::Add, drop_neutral},
     {OpKind::Sub, drop_neutral},
     {OpKind::Mul, drop_neutral},

@@ -83,7 +83,8 @@ Status ShapeInference::infer_probe(const Node& node, int probe, const std::vecto
   std::vector<ConstTensorView> views(node.inputs.size());
   bool foldable = !page->impure && (page->run != nullptr || ops::can_evaluate(node, ops::host_value));
   // A shape operand is unknown, or its known value may not fit the made-up extents of the probes.
-  bool open = strategy_ == kFree && node.kind() == OpKind::Reshape;
+  const bool checks = requires_shape(node);
+  bool open = checks || (strategy_ == kFree && node.kind() == OpKind::Reshape);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const Probes& both = assumed != nullptr ? (*assumed)[i] : probes_[node.inputs[i]];
@@ -114,11 +115,17 @@ Status ShapeInference::infer_probe(const Node& node, int probe, const std::vecto
   if (!node.outputs.empty() && node.outputs.size() != infos.size())
     return invalid_model(describe(node), ": expected ", infos.size(), " outputs, found ",
                          node.outputs.size());
-  if (!foldable || total > kFoldElements) return {};
+  if (!foldable || checks || total > kFoldElements) return {};
   RT_ASSIGN(std::vector<ops::HostTensor> results, ops::evaluate_node(view, views, ops::host_value));
   for (size_t i = 0; i < infos.size(); ++i)
     outputs[i] = {.info = results[i].info, .value = Blob::own(std::move(results[i].bytes))};
   return {};
+}
+
+bool ShapeInference::requires_shape(const Node& node) const {
+  if (node.kind() != OpKind::Identity || node.inputs.size() < 2 || node.inputs[1] == kNoValue) return false;
+  const bool is_static = known_[node.inputs[0]].is_static() && known_[node.inputs[1]].bytes != nullptr;
+  return !is_static;
 }
 
 Status ShapeInference::infer_open(const NodeView& view, int probe, std::vector<TensorInfo>& infos) const {

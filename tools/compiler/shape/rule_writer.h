@@ -20,6 +20,7 @@ class RuleWriter {
 
  private:
   void own();
+  void identity();
   void reshape();
   void concat();
   void slice();

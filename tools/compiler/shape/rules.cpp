@@ -36,6 +36,7 @@ void RuleWriter::run() {
 
 void RuleWriter::own() {
   switch (node_.kind()) {
+    case OpKind::Identity: return identity();
     case OpKind::Reshape: return reshape();
     case OpKind::Concat: return concat();
     case OpKind::Slice: return slice();
@@ -89,6 +90,18 @@ std::vector<Extent> RuleWriter::broadcast(std::span<const Extent> a, std::span<c
                          : back > b.size() ? a[a.size() - back]
                                            : t_.broadcast(a[a.size() - back], b[b.size() - back]);
   return shape;
+}
+
+/// The extents that are required: a run that goes on has found x to have them.
+void RuleWriter::identity() {
+  std::vector<Extent> shape = dims(0);
+  const std::vector<Extent> required = entries(1);
+  for (size_t i = 0; i < shape.size() && required.size() == shape.size(); ++i) {
+    if (required[i].is_unknown()) continue;
+    equal(shape[i], required[i]);
+    shape[i] = required[i];
+  }
+  set(0, shape);
 }
 
 void RuleWriter::reshape() {

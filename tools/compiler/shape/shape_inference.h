@@ -111,6 +111,8 @@ class ShapeInference {
   /// For a node whose shape rule refuses data-dependent extents (two that must be equal): what all
   /// assignments that make them fit have in common.
   bool infer_assuming(const Node& node, std::vector<Probes>& outputs) const;
+  /// An Identity that requires a shape which only a run can compare: probes are chosen independently.
+  bool requires_shape(const Node& node) const;
   /// A node with a shape operand that depends on data.
   Status infer_open(const NodeView& view, int probe, std::vector<TensorInfo>& infos) const;
   /// What is known of the entries of a shape operand, under a probe.

@@ -22,7 +22,7 @@ double sample(OpKind kind, size_t input) {
   }
 }
 
-/// Results of an operator with unknown shape operands, except Reshape.
+/// Results of an operator with unknown shape operands, except Identity and Reshape.
 class Unknown {
  public:
   Unknown(const NodeView& node, std::span<const Entries> entries, const Value& x,
@@ -103,11 +103,23 @@ Status infer_reshape(const NodeView& node, const Entries& entries, std::vector<T
   return {};
 }
 
+/// The entries that are known, which x has in a run that goes on; else x's extents.
+Status infer_identity(const NodeView& node, const Entries& entries, std::vector<TensorInfo>& outputs) {
+  TensorInfo info = node.input(0);
+  if (entries.size() != static_cast<size_t>(info.shape.rank()))
+    return invalid_model(describe(node.node), ": expected x of rank ", entries.size(), ", found ", info);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i] && *entries[i] >= 0) info.shape[static_cast<int>(i)] = *entries[i];
+  outputs.push_back(info);
+  return {};
+}
+
 }  // namespace
 
 Status infer_with_unknown_operands(const NodeView& node, std::span<const Entries> entries, const Value& x,
                                    std::vector<TensorInfo>& outputs) {
   if (node.kind() == OpKind::Reshape) return infer_reshape(node, entries[1], outputs);
+  if (node.kind() == OpKind::Identity) return infer_identity(node, entries[1], outputs);
   std::vector<Operand> operands(node.inputs.begin(), node.inputs.end());
   std::vector<ops::HostTensor> samples(operands.size());
   const uint32_t shape_operands = ops::page_of(node.kind())->shape_operands;

@@ -1,10 +1,12 @@
 #include "tools/compiler/train/losses.h"
 
+#include <array>
 #include <cfloat>
 #include <numeric>
 
 #include "runtime/ops/page_support.h"
 #include "tools/compiler/edit/graph_edit.h"
+#include "tools/compiler/train/training_graph.h"
 
 namespace librt::compiler {
 namespace {
@@ -40,9 +42,8 @@ class LossWriter {
   ValueId weight() {
     ValueId weight = weight_;
     if (weight == kNoValue) {
-      std::vector<int> axes(static_cast<size_t>(e_.value(averaged_).rank()));
-      std::iota(axes.begin(), axes.end(), 0);
-      weight = e_.emit(op::ReciprocalAttributes{}, {ops::reciprocal_count(e_, averaged_, axes)});
+      weight =
+          e_.emit(op::ReciprocalAttributes{}, {ops::reciprocal_count(e_, averaged_, all_axes(averaged_))});
     }
     return e_.value(weight).dtype == DType::F32 ? weight : e_.cast(weight, DType::F32);
   }
@@ -83,10 +84,21 @@ class LossWriter {
     attributes.axis = axis;
     return e_.emit(attributes, {x});
   }
+  std::vector<int> all_axes(ValueId x) const {
+    std::vector<int> axes(static_cast<size_t>(e_.value(x).rank()));
+    std::iota(axes.begin(), axes.end(), 0);
+    return axes;
+  }
   /// An input with the output's type and shape.
-  ValueId target() {
-    const Value like = e_.value(output_);
-    return e_.input("target", like.dtype, like.dims);
+  ValueId target() { return input("target", e_.value(output_).dtype, all_axes(output_)); }
+  /// An input with the extents of these axes of the output, and then `last`.
+  ValueId input(const char* name, DType dtype, std::vector<int> axes, std::optional<Dim> last = {}) {
+    return input_like(e_, {.name = name,
+                           .dtype = dtype,
+                           .like = output_,
+                           .like_name = name_,
+                           .axes = std::move(axes),
+                           .last = last});
   }
 
   Result<int> class_axis() const {
@@ -109,9 +121,9 @@ class LossWriter {
     if (!options_.class_weights.empty() && static_cast<int64_t>(options_.class_weights.size()) != classes)
       return invalid_argument("train: expected ", classes, " class weights, one for each class, found ",
                               options_.class_weights.size());
-    std::vector<Dim> dims = scores.dims;
-    dims.erase(dims.begin() + axis);
-    const ValueId labels = e_.input("labels", DType::I64, dims);
+    std::vector<int> axes = all_axes(output_);
+    axes.erase(axes.begin() + axis);
+    const ValueId labels = input("labels", DType::I64, std::move(axes));
     const ValueId log_probability =
         options_.loss == Loss::CrossEntropy ? log_softmax(output_, axis) : output_;
 
@@ -127,8 +139,7 @@ class LossWriter {
     const ValueId safe = choose(counts, labels, whole(0));
     op::GatherElementsAttributes along_classes;
     along_classes.axis = axis;
-    const std::vector<int> axes{axis};
-    const ValueId column = e_.reshape(safe, ops::shape_with_ones(e_, output_, axes));
+    const ValueId column = e_.reshape(safe, ops::shape_with_ones(e_, output_, std::array{axis}));
     const ValueId picked = e_.emit(along_classes, {log_probability, column});
     ValueId loss = e_.neg(e_.reshape(picked, ops::shape_value(e_, labels)));
     ValueId weight = kNoValue;
@@ -206,11 +217,10 @@ class LossWriter {
     if (logits.rank() != 3)
       return invalid_argument("train: ctc needs logits [T,N,C], the first output '", name_, "' has rank ",
                               logits.rank());
-    const Dim batch = logits.dims[1];
-    const Dim most_labels{.symbol = e_.symbol("most_labels")};
-    const ValueId labels = e_.input("labels", DType::I64, {batch, most_labels});
-    const ValueId input_lengths = e_.input("input_lengths", DType::I64, {batch});
-    const ValueId label_lengths = e_.input("label_lengths", DType::I64, {batch});
+    constexpr int kBatch = 1;
+    const ValueId labels = input("labels", DType::I64, {kBatch}, Dim{.symbol = e_.symbol("most_labels")});
+    const ValueId input_lengths = input("input_lengths", DType::I64, {kBatch});
+    const ValueId label_lengths = input("label_lengths", DType::I64, {kBatch});
     op::CtcLossAttributes attributes;
     attributes.blank = options_.blank;
     attributes.zero_infinity = true;

@@ -1,6 +1,7 @@
 #include "tools/compiler/train/training_graph.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/page.h"
@@ -30,13 +31,35 @@ ValueId emit_product_sum(Builder& builder, std::span<const ValueId> outputs,
     const Value value = builder.value(output);
     if (!is_float(value.dtype)) continue;
     if (!names.empty() && std::find(names.begin(), names.end(), value.name) == names.end()) continue;
-    const ValueId gradient = builder.input(text("grad.", value.name), value.dtype, value.dims);
+    std::vector<int> axes(value.dims.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    const ValueId gradient = input_like(builder, {.name = text("grad.", value.name),
+                                                  .dtype = value.dtype,
+                                                  .like = output,
+                                                  .like_name = value.name,
+                                                  .axes = std::move(axes),
+                                                  .last = {}});
     ValueId part = builder.reduce_sum(builder.mul(output, gradient), {}, false);
     if (sum != kNoValue && builder.value(sum).dtype != value.dtype)
       part = builder.cast(part, builder.value(sum).dtype);
     sum = sum == kNoValue ? part : builder.add(sum, part);
   }
   return sum;
+}
+
+/// Whether an input has the symbol, or its definition refers to symbols of inputs alone.
+bool follows_from_inputs(const Graph& graph, int32_t symbol) {
+  const auto is_carried = [&](int64_t wanted) {
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId input) {
+      const std::vector<Dim>& dims = graph[input].dims;
+      return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) { return dim.symbol == wanted; });
+    });
+  };
+  if (symbol < 0 || is_carried(symbol)) return symbol >= 0;
+  const std::vector<ExtentTerm>& terms = graph.symbols[static_cast<size_t>(symbol)].definition;
+  return !terms.empty() && std::all_of(terms.begin(), terms.end(), [&](const ExtentTerm& term) {
+    return term.op != ExtentOp::Symbol || is_carried(term.value);
+  });
 }
 
 }  // namespace
@@ -48,6 +71,35 @@ uint32_t StateTable::make(const std::string& name, const TensorInfo& info, State
   for (int copy = 2; names_.contains(unique); ++copy) unique = text(name, ".", copy);
   states_.push_back({.name = std::move(unique), .info = info, .kind = kind, .initial = std::move(initial)});
   return made_[name] = static_cast<uint32_t>(states_.size() - 1);
+}
+
+ValueId input_like(Builder& builder, const InputLike& wanted) {
+  const std::vector<Dim> known = builder.value(wanted.like).dims;
+  std::vector<Dim> dims;
+  bool is_open = false;
+  for (const int axis : wanted.axes) {
+    Dim& dim = dims.emplace_back(known[static_cast<size_t>(axis)]);
+    if (dim.is_known() || follows_from_inputs(builder.graph(), dim.symbol)) continue;
+    dim = {};
+    is_open = true;
+  }
+  if (wanted.last) dims.push_back(*wanted.last);
+  const ValueId input = builder.input(wanted.name, wanted.dtype, std::move(dims));
+  if (!is_open) return input;
+  std::vector<ValueId> extents;
+  const auto take = [&](ValueId value, int axis) {
+    op::ShapeAttributes one;
+    one.start = axis;
+    one.end = axis + 1;
+    extents.push_back(builder.emit(one, {value}));
+  };
+  for (const int axis : wanted.axes) take(wanted.like, axis);
+  if (wanted.last) take(input, static_cast<int>(wanted.axes.size()));
+  Node check;
+  check.op = make_op(op::IdentityAttributes{});
+  check.name = text(wanted.name, " in the shape of ", wanted.like_name);  // what an error says
+  check.inputs = {input, builder.emit_many(make_op(op::ConcatAttributes{}), extents, 1)[0]};
+  return builder.emit_node(std::move(check))[0];
 }
 
 Dropped emit_dropout(Emitter& emit, ValueId x, ValueId ratio, ValueId shape, int64_t seed, ValueId counter) {

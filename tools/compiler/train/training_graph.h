@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,19 @@ struct Dropped {
 /// shape: x's, as a shape operand; counter: of RandomUniform, or kNoValue.
 Dropped emit_dropout(Emitter& emit, ValueId x, ValueId ratio, ValueId shape, int64_t seed,
                      ValueId counter = kNoValue);
+
+/// Of an input that must fit a value of the graph.
+struct InputLike {
+  std::string name;
+  DType dtype = DType::F32;
+  ValueId like = kNoValue;
+  std::string like_name;    ///< in messages
+  std::vector<int> axes;    ///< of `like`: the input has their extents, in this order
+  std::optional<Dim> last;  ///< of an axis that it has after these
+};
+/// An extent of `like` that does not follow from those of the graph's inputs has a symbol of its own in the
+/// input, and a run is refused unless both are equal: the result is the input after that check.
+ValueId input_like(Builder& builder, const InputLike& wanted);
 
 /// Emits a replacement for a node, whose inputs are already those of the copy, and returns its outputs; an
 /// empty result keeps the node.

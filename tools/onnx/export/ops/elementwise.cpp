@@ -88,6 +88,11 @@ Result<bool> write_unary(NodeWriter& n) {
   return true;
 }
 
+Result<bool> write_identity(NodeWriter& n) {
+  if (n.has(1)) return unsupported("ONNX has no operator that requires a shape");
+  return write_unary(n);
+}
+
 Result<bool> write_cast(NodeWriter& n) {
   bool first = false;
   const Names x = operands_in_one_order(n, first);
@@ -161,7 +166,7 @@ constexpr ExportRow kElementwise[] = {
     {OpKind::Gelu, write_unary},
     {OpKind::Silu, write_unary},
     {OpKind::Atan, write_unary},
-    {OpKind::Identity, write_unary},
+    {OpKind::Identity, write_identity},
     {OpKind::Cast, write_cast},
     {OpKind::Add, write_broadcast},
     {OpKind::Sub, write_broadcast},
