@@ -1,4 +1,5 @@
 // CenterCropPad and Col2Im: images cut, framed and put together.
+#include <array>
 #include <numeric>
 
 #include "tools/onnx/node.h"
@@ -37,13 +38,16 @@ Status center_crop_pad(NodeContext& c) {
   return c.result(c.emit.emit(op::PadAttributes{}, {c.input(0), concat_values(c.emit, std::move(pads))}));
 }
 
+// --- Col2Im
+
 struct BlockAxis {
-  int64_t image, block, stride, dilation, pad_begin, pad_end;
-  int64_t windows() const { return (image + pad_begin + pad_end - dilation * (block - 1) - 1) / stride + 1; }
+  int64_t image;  ///< below 0: known at run time
+  int64_t block, stride, dilation, pad_begin, pad_end;
+  int64_t windows() const { return (image + pad_begin + pad_end - reach()) / stride + 1; }
+  int64_t reach() const { return dilation * (block - 1) + 1; }
 };
 
-Result<std::vector<BlockAxis>> block_axes(NodeContext& c) {
-  RT_ASSIGN(const auto image, c.known_integers(1, "image_shape"));
+Result<std::vector<BlockAxis>> block_axes(NodeContext& c, std::span<const int64_t> image) {
   RT_ASSIGN(const auto block, c.known_integers(2, "block_shape"));
   const size_t count = image.size();
   const auto numbers = [&](std::string_view name, size_t size, int64_t otherwise) {
@@ -62,9 +66,12 @@ Result<std::vector<BlockAxis>> block_axes(NodeContext& c) {
     axes.push_back({image[i], block[i], strides[i], dilations[i], pads[i], pads[i + count]});
     const auto inside = [](int64_t x, int64_t least) { return x >= least && x < kLargest; };
     const BlockAxis& axis = axes.back();
-    if (!inside(axis.image, 1) || !inside(axis.block, 1) || !inside(axis.stride, 1) ||
-        !inside(axis.dilation, 1) || !inside(axis.pad_begin, 0) || !inside(axis.pad_end, 0) ||
-        axis.image + axis.pad_begin + axis.pad_end < axis.dilation * (axis.block - 1) + 1)
+    if (!inside(axis.block, 1) || !inside(axis.stride, 1) || !inside(axis.dilation, 1) ||
+        !inside(axis.pad_begin, 0) || !inside(axis.pad_end, 0))
+      return invalid_model("axis ", i,
+                           ": expected a block, stride and dilation of at least 1, and pads of 0 or more");
+    if (axis.image >= 0 &&
+        (!inside(axis.image, 1) || axis.image + axis.pad_begin + axis.pad_end < axis.reach()))
       return invalid_model("axis ", i, ": expected a block that fits into the padded image");
   }
   return axes;
@@ -97,12 +104,14 @@ std::vector<int64_t> positions_of(std::span<const BlockAxis> axes) {
   return positions;
 }
 
-// Adds every element of every block at its position in the image; elements in the padding go to one extra
-// position, which is sliced off.
-Status col2im(NodeContext& c) {
-  RT_TRY(c.expect_inputs(3, 3));
-  if (c.rank() != 3) return invalid_model("expected an input [N, C x block, L], found rank ", c.rank());
-  RT_ASSIGN(const std::vector<BlockAxis> axes, block_axes(c));
+/// What becomes of blocks: i64 vectors, the extents of one element.
+struct Placement {
+  ValueId positions = kNoValue;  ///< as positions_of()
+  ValueId windows = kNoValue;    ///< their number
+  ValueId size = kNoValue;       ///< of the image
+};
+
+Result<Placement> known_placement(NodeContext& c, std::span<const BlockAxis> axes) {
   int64_t size = 1, block = 1, windows = 1;
   for (const BlockAxis& axis : axes) {
     size *= axis.image;
@@ -111,21 +120,81 @@ Status col2im(NodeContext& c) {
     if (size > int64_t{1} << 31 || block * windows > int64_t{1} << 28)
       return cannot("an image or blocks of this size are not supported");
   }
-  if (c.extent(0, 1) < 0) return cannot("the number of channels is not known; fix it with --dim");
-  if (c.extent(0, 1) % block != 0 || (c.extent(0, 2) >= 0 && c.extent(0, 2) != windows))
+  if (c.extent(0, 2) >= 0 && c.extent(0, 2) != windows)
     return invalid_model("expected an input [N, C x ", block, ", ", windows, "]");
-  const Extent channels = Extent::of(c.extent(0, 1) / block);
-  const Extent batch = Extent::dim(c.emit, c.input(0), 0);
-  const Extent flat[] = {batch, channels, Extent::of(block * windows)};
-  const Extent with_rest[] = {batch, channels, Extent::of(size + 1)};
-  const ValueId updates = reshape_to(c.emit, c.input(0), flat);
+  return Placement{c.emit.ints(positions_of(axes)), c.emit.ints({&windows, 1}), c.emit.ints({&size, 1})};
+}
+
+/// The same where the image's extents, an i64 vector, are known only at run time.
+Result<Placement> open_placement(NodeContext& c, ValueId image, std::span<const BlockAxis> axes) {
+  Emitter& e = c.emit;
+  const size_t count = axes.size();
+  if (2 * count > kMaxRank) return cannot(count, " axes of unknown extents are not supported");
+  const auto scalar = [&](int64_t value) { return e.scalar(static_cast<double>(value), DType::I64); };
+  ValueId position = kNoValue, is_inside = kNoValue, windows = kNoValue, size = kNoValue;
+  for (size_t i = 0; i < count; ++i) {
+    const BlockAxis& axis = axes[i];
+    const ValueId extent =
+        reshape_to(e, slice(e, image, 0, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), {});
+    // 0 where the block does not fit.
+    const ValueId room = e.add(extent, scalar(axis.pad_begin + axis.pad_end - axis.reach() + axis.stride));
+    const ValueId along = e.div(e.emit(op::MaximumAttributes{}, {room, scalar(0)}), scalar(axis.stride));
+    const ValueId steps =
+        e.mul(e.emit(op::RangeAttributes{}, {scalar(0), along, scalar(1)}), scalar(axis.stride));
+    std::vector<int64_t> taps;
+    for (int64_t tap = 0; tap < axis.block; ++tap) taps.push_back(tap * axis.dilation - axis.pad_begin);
+    std::vector<int64_t> by_tap(2 * count, 1), by_window(2 * count, 1);
+    by_tap[i] = axis.block;
+    by_window[count + i] = -1;
+    const ValueId at = e.add(e.reshape(e.ints(taps), e.ints(by_tap)), e.reshape(steps, e.ints(by_window)));
+    const ValueId inside =
+        e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {at, scalar(0)}),
+                                     e.emit(op::LessAttributes{}, {at, extent})});
+    is_inside = i == 0 ? inside : e.emit(op::AndAttributes{}, {is_inside, inside});
+    position = i == 0 ? at : e.add(e.mul(position, extent), at);
+    windows = i == 0 ? along : e.mul(windows, along);
+    size = i == 0 ? extent : e.mul(size, extent);
+  }
+  const ValueId all = e.emit(op::WhereAttributes{}, {is_inside, position, size});
+  return Placement{reshape_to(e, all, {-1}), as_vector(e, windows), as_vector(e, size)};
+}
+
+// Adds every element of every block at its position in the image; elements in the padding go to one extra
+// position, which is sliced off.
+Status col2im(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 3));
+  if (c.rank() != 3) return invalid_model("expected an input [N, C x block, L], found rank ", c.rank());
+  if (c.rank(1) != 1 || c.extent(1, 0) < 1)
+    return invalid_model("image_shape: expected a vector of known length, found rank ", c.rank(1));
+  const ValueId image = as_vector(c.emit, c.input(1));
+  std::vector<int64_t> extents(static_cast<size_t>(c.extent(1, 0)), -1);
+  const bool known = c.emit.known_value(image).has_value();
+  if (known) {
+    RT_ASSIGN(extents, c.known_integers(1, "image_shape"));
+  }
+  RT_ASSIGN(const std::vector<BlockAxis> axes, block_axes(c, extents));
+  int64_t block = 1;
+  for (const BlockAxis& axis : axes) {
+    block *= axis.block;
+    if (block > int64_t{1} << 28) return cannot("blocks of this size are not supported");
+  }
+  if (c.extent(0, 1) < 0) return cannot("the number of channels is not known; fix it with --dim");
+  if (c.extent(0, 1) % block != 0) return invalid_model("expected an input [N, C x ", block, ", L]");
+  RT_ASSIGN(const Placement placement, known ? known_placement(c, axes) : open_placement(c, image, axes));
+  const int64_t channels = c.extent(0, 1) / block, one = 1;
+  const ValueId rows =
+      concat_values(c.emit, {dims_product(c.emit, c.input(0), 0, 1), c.emit.ints({&channels, 1})});
+  // A run fails where the number of windows is another.
+  const ValueId all = c.emit.mul(placement.windows, c.emit.ints({&block, 1}));
+  const ValueId updates = c.emit.reshape(c.input(0), concat_values(c.emit, {rows, all}));
   op::ScatterAddAttributes attributes;
   attributes.axis = 2;
+  const ValueId with_rest = c.emit.add(placement.size, c.emit.ints({&one, 1}));
   const ValueId sums =
-      c.emit.emit(attributes, {shape_vector(c.emit, with_rest), c.emit.ints(positions_of(axes)), updates});
-  std::vector<Extent> result{batch, channels};
-  for (const BlockAxis& axis : axes) result.push_back(Extent::of(axis.image));
-  return c.result(reshape_to(c.emit, slice(c.emit, sums, 2, 0, size), result));
+      c.emit.emit(attributes, {concat_values(c.emit, {rows, with_rest}), placement.positions, updates});
+  const int64_t zero = 0;
+  const ValueId inside = slice_between(c.emit, sums, 2, c.emit.ints({&zero, 1}), placement.size);
+  return c.result(c.emit.reshape(inside, concat_values(c.emit, {rows, image})));
 }
 
 constexpr ImportRow kImageRows[] = {

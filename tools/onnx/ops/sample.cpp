@@ -1,4 +1,4 @@
-// Image sampling at fractional positions: GridSample, AffineGrid, RoiAlign, MaxUnpool, DeformConv.
+// Image sampling at fractional positions: GridSample, AffineGrid, RoiAlign, MaxUnpool.
 // Channels-last inside.
 #include <algorithm>
 #include <functional>
@@ -192,127 +192,11 @@ Status max_unpool(NodeContext& c) {
   return c.result(c.emit.emit(op::PadAttributes{}, {y, pads}));
 }
 
-// --- DeformConv
-
-/// Extents of a deformable convolution; `axes` spatial ones, taps and points counted over all of them.
-struct Deformed {
-  Window window;
-  std::vector<int64_t> image, result;
-  int64_t groups, offset_groups, channels, outputs;
-  int64_t taps, points;
-  int64_t axes() const { return static_cast<int64_t>(image.size()); }
-};
-
-Result<Deformed> deformed_of(NodeContext& c) {
-  Deformed d;
-  if (c.rank(1) != c.rank() || c.rank(2) != c.rank())
-    return invalid_model("expected an input, a weight and offsets of one rank");
-  std::vector<int64_t> kernel;
-  for (int axis = 2; axis < c.rank(); ++axis) {
-    kernel.push_back(c.extent(1, axis));
-    d.image.push_back(c.extent(0, axis));
-    d.result.push_back(c.extent(2, axis));
-  }
-  RT_ASSIGN(d.window, window_of(c, kernel, true));
-  if (d.window.spatial > 3) return cannot(d.window.spatial, " spatial axes; at most 3 are supported");
-  d.groups = c.integer("group", 1);
-  d.offset_groups = c.integer("offset_group", 1);
-  d.channels = c.extent(0, 1);
-  d.outputs = c.extent(1, 0);
-  const auto unknown = [](const std::vector<int64_t>& list) {
-    return std::any_of(list.begin(), list.end(), [](int64_t n) { return n < 1; });
-  };
-  if (unknown(d.image) || unknown(d.result) || unknown(kernel) || d.channels < 1 || d.outputs < 1)
-    return cannot("extents other than the batch must be known and not 0; fix them with --dim");
-  d.taps = matmul_of(d.window.kernel);
-  d.points = matmul_of(d.result);
-  if (d.groups < 1 || d.offset_groups < 1 || d.channels % d.groups != 0 || d.outputs % d.groups != 0 ||
-      d.channels % d.offset_groups != 0 || c.extent(1, 1) != d.channels / d.groups ||
-      c.extent(2, 1) != d.offset_groups * d.taps * d.axes())
-    return invalid_model("the channels of input, weight and offsets do not fit group ", d.groups,
-                         " and offset_group ", d.offset_groups);
-  for (size_t i = 0; i < d.image.size(); ++i) {
-    const int64_t reach = d.window.dilations[i] * (d.window.kernel[i] - 1) + 1;
-    const int64_t total = d.image[i] + d.window.pads[i] + d.window.pads[i + d.image.size()];
-    if (total < reach || (total - reach) / d.window.strides[i] + 1 != d.result[i])
-      return invalid_model("the offsets' extent ", d.result[i], " along axis ", i + 2,
-                           " does not follow from the window");
-  }
-  return d;
-}
-
-// Coordinates for GridSample, [N x offset groups, taps, points, axes], the last axis first.
-ValueId deformed_grid(NodeContext& c, const Deformed& d) {
-  const int64_t k = d.axes();
-  std::vector<double> base, scale;
-  for (int64_t axis = k; axis-- > 0;)
-    scale.push_back(2 / static_cast<double>(d.image[static_cast<size_t>(axis)]));
-  const auto along = [](int64_t flat, std::span<const int64_t> extents, size_t axis) {
-    return flat / matmul_of(extents.subspan(axis + 1)) % extents[axis];
-  };
-  for (int64_t tap = 0; tap < d.taps; ++tap)
-    for (int64_t point = 0; point < d.points; ++point)
-      for (size_t axis = d.image.size(); axis-- > 0;) {
-        const int64_t at = along(point, d.result, axis) * d.window.strides[axis] - d.window.pads[axis] +
-                           along(tap, d.window.kernel, axis) * d.window.dilations[axis];
-        base.push_back((2 * static_cast<double>(at) + 1) / static_cast<double>(d.image[axis]) - 1);
-      }
-  const DType dtype = c.dtype();
-  ValueId offsets = reshape_to(c.emit, c.input(2), {-1, d.taps, k, d.points});
-  offsets = c.emit.transpose(offsets, {0, 1, 3, 2});
-  std::vector<int64_t> reversed(static_cast<size_t>(k));
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  op::GatherAttributes flip;
-  flip.axis = 3;
-  offsets = c.emit.emit(flip, {offsets, c.emit.ints(reversed)});
-  return c.emit.add(c.emit.mul(offsets, numbers(c, {k}, scale, dtype)),
-                    numbers(c, {d.taps, d.points, k}, base, dtype));
-}
-
-// The samples of the taps at every point, [N,taps,points,C].
-ValueId deformed_samples(NodeContext& c, const Deformed& d) {
-  const int64_t each = d.channels / d.offset_groups, k = d.axes();
-  std::vector<Extent> grouped{Extent::of(-1), Extent::of(each)};
-  for (int64_t extent : d.image) grouped.push_back(Extent::of(extent));
-  const ValueId x = to_channels_last(c.emit, reshape_to(c.emit, c.input(0), grouped));
-  std::vector<Extent> over{Extent::of(-1), Extent::of(k == 1 ? d.taps * d.points : d.taps)};
-  if (k > 1) over.push_back(Extent::of(d.points));
-  if (k > 2) over.push_back(Extent::of(1));
-  over.push_back(Extent::of(k));
-  const ValueId read =
-      c.emit.emit(op::GridSampleAttributes{}, {x, reshape_to(c.emit, deformed_grid(c, d), over)});
-  ValueId samples = reshape_to(c.emit, read, {-1, d.offset_groups, d.taps, d.points, each});
-  if (c.has(4))
-    samples = c.emit.mul(samples, reshape_to(c.emit, c.input(4), {-1, d.offset_groups, d.taps, d.points, 1}));
-  samples = c.emit.transpose(samples, {0, 2, 3, 1, 4});
-  return reshape_to(c.emit, samples, {-1, d.taps, d.points, d.channels});
-}
-
-// A convolution over the samples of the taps.
-Status deform_conv(NodeContext& c) {
-  RT_TRY(c.expect_inputs(3, 5));
-  RT_ASSIGN(const Deformed d, deformed_of(c));
-  const int64_t in_group = d.channels / d.groups;
-  ValueId weight = reshape_to(c.emit, c.input(1), {d.outputs, in_group, d.taps});
-  weight = reshape_to(c.emit, c.emit.transpose(weight, {0, 2, 1}), {d.outputs, d.taps, 1, in_group});
-  op::ConvAttributes attributes;
-  attributes.groups = d.groups;
-  std::vector<ValueId> operands{deformed_samples(c, d), weight};
-  if (c.has(3)) {
-    attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
-    attributes.epilogue->has_bias = true;
-    operands.push_back(c.input(3));
-  }
-  const ValueId sums = c.emit.emit_many(make_op(std::move(attributes)), operands, 1)[0];
-  std::vector<Extent> extents{Extent::dim(c.emit, c.input(0), 0), Extent::of(d.outputs)};
-  for (int64_t extent : d.result) extents.push_back(Extent::of(extent));
-  return c.result(reshape_to(c.emit, to_channels_first(c.emit, sums), extents));
-}
-
 constexpr ImportRow kSampleRows[] = {
-    {"", "GridSample", 16, kNewestOpset, grid_sample}, {"", "AffineGrid", 20, kNewestOpset, affine_grid},
-    {"", "RoiAlign", 10, kNewestOpset, roi_align},     {"", "MaxUnpool", 9, kNewestOpset, max_unpool},
-    {"", "DeformConv", 19, kNewestOpset, deform_conv},
+    {"", "GridSample", 16, kNewestOpset, grid_sample},
+    {"", "AffineGrid", 20, kNewestOpset, affine_grid},
+    {"", "RoiAlign", 10, kNewestOpset, roi_align},
+    {"", "MaxUnpool", 9, kNewestOpset, max_unpool},
 };
 
 }  // namespace
