@@ -79,7 +79,7 @@ void count_parameters(const Graph& graph, const std::vector<State>& states, Grap
 
 uint64_t live_bytes(const Graph& graph, const Builder& builder) {
   std::vector<uint32_t> uses = use_counts(graph);
-  const std::vector<bool> in_place = updated_in_place(graph);
+  const std::vector<bool> in_place = updated_in_place(graph, producers(graph));
   const auto bytes = [&](ValueId id) {
     return in_place[id] ? 0 : uint64_t{builder.example_info(id).bytes()};
   };

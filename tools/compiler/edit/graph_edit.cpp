@@ -347,9 +347,8 @@ Status GraphEdit::finish() {
   return {};
 }
 
-std::vector<bool> updated_in_place(const Graph& graph) {
+std::vector<bool> updated_in_place(const Graph& graph, std::span<const std::optional<NodeId>> made_by) {
   std::vector<bool> in_place(graph.values.size());
-  const std::vector<std::optional<NodeId>> made_by = producers(graph);
   for (const StateUpdate& update : graph.state_updates) {
     if (!made_by[update.value]) continue;
     const std::vector<ValueId>& inputs = graph.nodes[*made_by[update.value]].inputs;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -135,8 +136,8 @@ inline constexpr NodeId kNoNode = 0xffffffffu;
 Status tidy(Graph& graph);
 
 /// By value: whether it is the new value of a state, made by a node that reads the old one, and no output. It
-/// may be written over the old one, and then adds nothing to the bytes that are alive.
-std::vector<bool> updated_in_place(const Graph& graph);
+/// may be written over the old one, and then adds nothing to the bytes that are alive. made_by: producers().
+std::vector<bool> updated_in_place(const Graph& graph, std::span<const std::optional<NodeId>> made_by);
 
 /// Drops unused values and renumbers the rest. Graph inputs stay.
 void compact_values(Graph& graph);

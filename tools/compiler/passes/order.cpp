@@ -55,7 +55,7 @@ class Scheduler {
       : graph_(graph),
         builder_(builder),
         producers_(producers(graph)),
-        in_place_(updated_in_place(graph)),
+        in_place_(updated_in_place(graph, producers_)),
         dynamic_scale_(has_optimizer_steps() ? kTrainingScale : 1),
         edges_to_(graph.nodes.size()),
         readers_(graph.nodes.size()) {

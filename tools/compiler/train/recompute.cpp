@@ -37,7 +37,7 @@ class Recomputer {
 
   /// concrete: the same graph at the extents.
   RecomputeReport run(const Graph& concrete, const Builder& builder, uint64_t live_bytes) {
-    const std::vector<bool> in_place = updated_in_place(concrete);
+    const std::vector<bool> in_place = updated_in_place(concrete, producers(concrete));
     for (ValueId id = 0; id < concrete.values.size(); ++id)
       bytes_.push_back(in_place[id] ? 0 : (builder.example_info(id).bytes() + 63) / 64 * 64);
     for (const Node& node : concrete.nodes) costs_.push_back(cost_of(node, builder));
