@@ -116,6 +116,12 @@ class Session {
   double seconds_ = 0;                               ///< of the last run
 };
 
+/// The keyword share_states_with.
+struct Sharing {
+  explicit Sharing(const nanobind::kwargs& keywords);
+  rt_session* session = nullptr;  ///< null: none
+  std::shared_ptr<Turns> turns;   ///< of all that share the states: they take turns
+};
 /// The keywords of librt.Session as options, except share_states_with and custom_operators. function: for
 /// messages.
 SessionOptions options_of(const nanobind::kwargs& keywords, const char* function);

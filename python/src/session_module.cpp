@@ -17,21 +17,18 @@ void create(Session* self, nb::handle source, const nb::kwargs& keywords) {
   nb::object operators = CustomOperators::of(keywords);
   const std::vector<rt_custom_operator> handles = CustomOperators::handles(operators);
   options.custom_operators = handles;
-  Session* share = nullptr;
-  if (keywords.contains("share_states_with") && !nb::object(keywords["share_states_with"]).is_none())
-    share = &nb::cast<Session&>(keywords["share_states_with"]);
-  std::shared_ptr<Turns> turns = share != nullptr ? share->turns() : std::make_shared<Turns>();
+  Sharing sharing(keywords);
   rt_session_options c = rt::Session::to_c(options);
-  c.share_states_with = share != nullptr ? share->handle() : nullptr;
+  c.share_states_with = sharing.session;
   rt_session* handle = nullptr;
   rt_status* status = nullptr;
   {
-    const Turn turn(*turns);
+    const Turn turn(*sharing.turns);
     const nb::gil_scoped_release released;
     status = rt_session_create(model.handle.get(), &c, &handle);
   }
   check(status);
-  new (self) Session(handle, true, std::move(turns), model.handle, std::move(operators));
+  new (self) Session(handle, true, std::move(sharing.turns), model.handle, std::move(operators));
 }
 
 std::string plan(Session& self) {

@@ -67,6 +67,18 @@ constexpr Keyword kKeywords[] = {
 
 }  // namespace
 
+Sharing::Sharing(const nb::kwargs& keywords) {
+  const nb::object other = keywords.contains("share_states_with") ? nb::object(keywords["share_states_with"])
+                                                                  : nb::object(nb::none());
+  if (other.is_none()) {
+    turns = std::make_shared<Turns>();
+  } else {
+    if (!nb::isinstance<Session>(other)) throw nb::type_error("share_states_with: expected a librt.Session");
+    session = nb::cast<Session&>(other).handle();
+    turns = nb::cast<Session&>(other).turns();
+  }
+}
+
 SessionOptions options_of(const nb::kwargs& keywords, const char* function) {
   SessionOptions options;
   for (auto [key, value] : keywords) {

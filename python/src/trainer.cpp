@@ -24,17 +24,20 @@ class Steps {
     operators_ = CustomOperators::of(keywords);
     const std::vector<rt_custom_operator> handles = CustomOperators::handles(operators_);
     options.custom_operators = handles;
-    const rt_session_options c = rt::Session::to_c(options);
+    const Sharing sharing(keywords);
+    rt_session_options c = rt::Session::to_c(options);
+    c.share_states_with = sharing.session;
     rt_trainer* trainer = nullptr;
     rt_status* status = nullptr;
     {
+      const Turn turn(*sharing.turns);
       const nb::gil_scoped_release released;
       status = rt_trainer_create(model.handle.get(), &c, &trainer);
     }
     check(status);
     trainer_ = {trainer, rt_trainer_free};
     model_ = model.handle;
-    turns_ = std::make_shared<Turns>();
+    turns_ = sharing.turns;
     session_object_ =
         nb::cast(std::make_shared<Session>(rt_trainer_session(trainer), false, turns_, trainer_, operators_));
     session_ = nb::cast<Session*>(session_object_);
@@ -119,8 +122,10 @@ void bind_trainer(nb::module_& module) {
             new (self) Steps(model, keywords);
           },
           nb::arg("model"), nb::arg("options"),
-          nb::sig("def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, "
-                  "entry: str | None = None, " RT_PYTHON_SESSION_OPTIONS ") -> None"))
+          nb::sig(
+              "def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, "
+              "entry: str | None = None, share_states_with: Session | None = None, " RT_PYTHON_SESSION_OPTIONS
+              ") -> None"))
       .def_prop_ro("session", &Steps::session, "The session on train_step.")
       .def_prop_ro("count", &Steps::count, "Steps taken by this object.")
       .def("step", &Steps::step, nb::arg("inputs"), nb::arg("learning_rate"),

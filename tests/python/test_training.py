@@ -9,7 +9,7 @@ import threading
 import unittest
 
 import numpy
-from support import main, mlp, scratch
+from support import main, mlp, scores, scratch
 
 import librt
 from librt._programs import path_of
@@ -80,6 +80,23 @@ class Entries(unittest.TestCase):
                         {"custom_operators": {"com.example:Scale": print}}):
             trained = librt.Trainer(mlp(), **{"backend": "cpu", **options})
             self.assertIsNot(trained.session("infer"), trained.session("train_step"), options)
+
+
+    def test_trains_the_states_of_a_session(self):
+        model = mlp()
+        session = librt.Session(model, backend="cpu", threads=THREADS, entry="infer")
+        trained = librt.Trainer(model, backend="cpu", threads=THREADS, share_states_with=session)
+        name = next(iter(model.states))
+        before = session.read_state(name).numpy().copy()
+        trained.step(data(8))
+        after = session.read_state(name).numpy()
+        self.assertFalse(numpy.array_equal(after, before))
+        numpy.testing.assert_array_equal(after, trained.session("train_step").read_state(name).numpy())
+        x = data(8)["input"]
+        numpy.testing.assert_array_equal(scores(session(x)), scores(trained.session("infer")(x)))
+        for make in (librt.Trainer, librt.Session):
+            with self.assertRaisesRegex(TypeError, "share_states_with: expected a librt.Session"):
+                make(model, backend="cpu", share_states_with=trained)
 
 
 class Resume(unittest.TestCase):
