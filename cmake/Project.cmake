@@ -30,6 +30,11 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>")
 endif()
 add_link_options(-Wl,--gc-sections)
+# Files larger than 2 GiB are read in parts, or refused with their size. (Times stay 32 bits wide: packages of Debian 12 have them
+# in their structs.)
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  add_compile_definitions(_FILE_OFFSET_BITS=64)
+endif()
 # GCC before 13 calls a library for atomic operations on single bytes there.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "riscv64")
   link_libraries(atomic)

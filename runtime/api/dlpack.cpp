@@ -55,7 +55,7 @@ Result<Elements> read(const rt_dlpack_tensor& tensor, int64_t* strides) {
   int64_t bytes = 0;
   if (!count || __builtin_mul_overflow(*count, int64_t{tensor.bits} / 8, &bytes))
     return librt::invalid_argument("DLPack: invalid shape ", shape,
-                                   "; no extent is below 0, and all elements fit in memory");
+                                   "; no extent is below 0, and all elements fit in memory" RT_FEW_ELEMENTS);
   int64_t dense = 1;
   for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
     const int64_t stride = tensor.strides != nullptr ? tensor.strides[i] : dense;

@@ -66,7 +66,7 @@ inline Result<TensorInfo> info_of(const rt_tensor& tensor) {
   TensorInfo info{.dtype = static_cast<DType>(tensor.dtype), .shape = {}};
   for (int32_t i = 0; i < tensor.rank; ++i) info.shape.push_back(tensor.dims[i]);
   if (!info.shape.checked_elements())
-    return invalid_argument("tensor: invalid dims ", info.shape, "; each must be 0 or more");
+    return invalid_argument("tensor: invalid dims ", info.shape, "; each must be 0 or more" RT_FEW_ELEMENTS);
   return info;
 }
 

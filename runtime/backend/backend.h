@@ -109,8 +109,8 @@ struct InPlace {
 
 /// Memory requirements beyond the operands; known before memory is planned.
 struct Requirements {
-  size_t scratch = 0;  ///< bytes, live only during this node
-  size_t packed = 0;   ///< bytes filled once by pack() and read by every run
+  uint64_t scratch = 0;  ///< bytes, live only during this node
+  uint64_t packed = 0;   ///< bytes filled once by pack() and read by every run
   /// Kernels of one session whose packed bytes come from the same constants with the same nonzero key share
   /// them (e.g. the same weights at another batch size).
   uint64_t packed_key = 0;

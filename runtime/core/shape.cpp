@@ -5,7 +5,6 @@
 namespace librt {
 
 std::optional<int64_t> Shape::checked_elements() const noexcept {
-  constexpr int64_t kLimit = int64_t{1} << 59;  // x 8 bytes still fits in int64
   int64_t product = 1;
   bool empty = false;
   for (int64_t dim : *this) {
@@ -14,7 +13,7 @@ std::optional<int64_t> Shape::checked_elements() const noexcept {
       empty = true;
       continue;
     }
-    if (product > kLimit / dim) return std::nullopt;
+    if (product > kMostTensorElements / dim) return std::nullopt;
     product *= dim;
   }
   return empty ? 0 : product;

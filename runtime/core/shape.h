@@ -17,6 +17,18 @@ namespace librt {
 
 inline constexpr int kMaxRank = 8;
 
+/// No tensor has more elements: byte counts fit in int64, and in the addresses of a 32-bit machine. For
+/// messages: every tensor has less than RT_MOST_ELEMENTS, which RT_FEW_ELEMENTS adds where it may surprise.
+#if SIZE_MAX > 0xffffffff
+inline constexpr int64_t kMostTensorElements = int64_t{1} << 59;
+#define RT_MOST_ELEMENTS "2^59"
+#define RT_FEW_ELEMENTS ""
+#else
+inline constexpr int64_t kMostTensorElements = (int64_t{1} << 28) - 1;
+#define RT_MOST_ELEMENTS "2^28"
+#define RT_FEW_ELEMENTS " (on this 32-bit machine tensors have less than 2^28 elements)"
+#endif
+
 /// Up to eight extents, each >= 0, stored inline. A scalar has rank 0.
 class Shape {
  public:
@@ -57,7 +69,7 @@ class Shape {
     for (int i = first; i < last; ++i) product *= (*this)[i];
     return product;
   }
-  /// nullopt when an extent is negative or the product exceeds 2^59 (so that byte counts fit in int64).
+  /// nullopt when an extent is negative, or the product of those that are not 0 exceeds kMostTensorElements.
   std::optional<int64_t> checked_elements() const noexcept;
 
   constexpr bool operator==(const Shape& other) const noexcept {

@@ -62,7 +62,8 @@ Status infer_custom(const NodeView& node, std::vector<TensorInfo>& outputs) {
       RT_ASSIGN(const int64_t extent, extent_of(node, numbers[at++]));
       info.shape.push_back(extent);
     }
-    if (!info.shape.checked_elements()) return invalid_argument("the result ", info, " is too large");
+    if (!info.shape.checked_elements())
+      return invalid_argument("the result ", info, " is too large" RT_FEW_ELEMENTS);
   }
   return {};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/core/byte_count.h"
+
 namespace librt {
 namespace {
 
@@ -138,7 +140,7 @@ ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& att
   const bool crops = attributes.coordinates == op::ResizeCoordinates::TfCropAndResize;
   const bool normalizes = attributes.exclude_outside || scale < 1;
   ResizeTable table;
-  table.index.assign(static_cast<size_t>(axis.output) * width, 0);
+  table.index.assign(container_size(static_cast<uint64_t>(axis.output) * width), 0);
   table.weight.assign(table.index.size(), 0);
   for (int64_t i = 0; i < axis.output; ++i) {
     const double x = resize_coordinate(axis, attributes.coordinates, i);

@@ -87,7 +87,7 @@ class Verifier {
         problem("value ", name(id), ": a dimension has an extent and a symbol");
     }
     if (!known.checked_elements()) {
-      problem("value ", name(id), ": ", known, " is too large");
+      problem("value ", name(id), ": ", known, " is too large" RT_FEW_ELEMENTS);
       return;
     }
     check_quantization(id);

@@ -77,7 +77,7 @@ class Reader {
     out.info.dtype = static_cast<DType>(in.dtype());
     for (uint32_t i = 0; i < count(in.dims()); ++i) out.info.shape.push_back(in.dims()->Get(i));
     if (!valid(out.info.dtype) || !out.info.shape.checked_elements())
-      return invalid_model(out.info, " is not a valid type and shape");
+      return invalid_model(out.info, " is not a valid type and shape" RT_FEW_ELEMENTS);
     if (in.kind() > static_cast<uint8_t>(StateKind::Counter))
       return invalid_model("unknown kind ", static_cast<int>(in.kind()));
     out.kind = static_cast<StateKind>(in.kind());

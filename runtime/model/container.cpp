@@ -4,6 +4,8 @@
 #include <new>
 #include <string_view>
 
+#include "runtime/core/byte_count.h"
+
 namespace librt {
 namespace {
 
@@ -92,9 +94,9 @@ Status Container::read_header(const std::array<uint8_t, 8>& magic) {
 }
 
 Result<Blob> Container::range(uint64_t offset, uint64_t bytes) const {
-  if (!source_.read) return Blob{file_.owner, file_.data + offset, static_cast<size_t>(bytes)};
+  RT_TRY(check_addressable(bytes));
   const auto size = static_cast<size_t>(bytes);
-  if (size != bytes) return Status::make(Code::OutOfMemory, "cannot allocate ", bytes_text(bytes));
+  if (!source_.read) return Blob{file_.owner, file_.data + offset, size};
   RT_ASSIGN(WritableBlob copy, allocate_blob(size));
   RT_TRY(source_.read(offset, size, copy.data));
   return std::move(copy.blob);

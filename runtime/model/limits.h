@@ -2,6 +2,7 @@
 // an application that opens untrusted files lowers the limits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace librt {
@@ -18,7 +19,8 @@ struct ReadLimits {
   uint64_t nodes = 1'000'000;         ///< including bodies
   uint64_t values = 4'000'000;        ///< including bodies
   uint64_t graph_bytes = 1ull << 30;  ///< memory of everything except tensors, once unpacked
-  uint64_t memory = 64ull << 30;      ///< bytes of one value of known shape; bytes of all states together
+  /// Bytes of one value of known shape; bytes of all states together.
+  uint64_t memory = std::min(uint64_t{64} << 30, uint64_t{PTRDIFF_MAX});
   Verify verify = Verify::AtLoad;
 };
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/core/byte_count.h"
 #include "runtime/model/container.h"
 
 namespace librt {
@@ -33,7 +34,9 @@ Status open_regular(const std::string& path, Descriptor& file, size_t& size) {
   struct stat info {};
   if (fstat(file.number, &info) != 0) return failure(path, "cannot inspect");
   if (!S_ISREG(info.st_mode)) return Status::make(Code::Io, path, ": not a regular file");
-  size = static_cast<size_t>(info.st_size);
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  RT_TRY(check_addressable(bytes).in(path));
+  size = static_cast<size_t>(bytes);
   return {};
 }
 

@@ -92,7 +92,7 @@ class Unpacker {
     for (uint32_t i = 0; i < size_of_vector(in.dims()); ++i) out.info.shape.push_back(in.dims()->Get(i));
     out.kind = static_cast<StateKind>(in.kind());
     if (!valid(out.info.dtype) || !out.info.shape.checked_elements())
-      return invalid_model(out.info, " is not a valid type and shape");
+      return invalid_model(out.info, " is not a valid type and shape" RT_FEW_ELEMENTS);
     const uint64_t bytes = out.info.bytes();
     if (bytes > limits_.memory - state_bytes_)
       return invalid_model("the states need more than the limit of ", bytes_text(limits_.memory));

@@ -176,7 +176,8 @@ class Scanned {
   Status make(int64_t capacity) {
     TensorInfo info = slice_;
     info.shape.insert(0, capacity);
-    if (!info.shape.checked_elements()) return invalid_argument("scanned output ", output_, " is too large");
+    if (!info.shape.checked_elements())
+      return invalid_argument("scanned output ", output_, " is too large" RT_FEW_ELEMENTS);
     RT_ASSIGN(view_, results_.make(output_, info));
     capacity_ = capacity;
     return {};

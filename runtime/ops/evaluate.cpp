@@ -43,7 +43,8 @@ Status check_inputs(const NodeView& node, const Page& page) {
 Status check_outputs(const NodeView& node, std::span<const TensorInfo> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!runs_on_host(node.kind()) && !outputs[i].shape.checked_elements())
-      return invalid_argument("expected output ", i, " of at most 2^59 elements, found ", outputs[i]);
+      return invalid_argument("expected output ", i, " of at most " RT_MOST_ELEMENTS " elements, found ",
+                              outputs[i]);
   if (!node.node.outputs.empty() && node.node.outputs.size() != outputs.size())
     return invalid_argument("expected ", outputs.size(), " outputs, found ", node.node.outputs.size());
   return {};

@@ -114,7 +114,7 @@ Status infer_concat(const NodeView& node, std::vector<TensorInfo>& outputs) {
       return invalid_argument("expected inputs that agree but on axis ", axis, ", found ", node.shape(0),
                               " and ", node.shape(i));
     if (__builtin_add_overflow(result[axis], extent, &result[axis]))
-      return invalid_argument("expected a result of less than 2^59 elements, found more");
+      return invalid_argument("expected a result of less than " RT_MOST_ELEMENTS " elements, found more");
   }
   return add_output(outputs, node.dtype(0), result);
 }
@@ -216,7 +216,7 @@ Status infer_tile(const NodeView& node, std::vector<TensorInfo>& outputs) {
     const int64_t repeat = repeats[static_cast<size_t>(i)];
     if (repeat < 0) return invalid_argument("expected repeats of 0 or more, found ", repeat);
     if (__builtin_mul_overflow(result[i], repeat, &result[i]))
-      return invalid_argument("expected a result of less than 2^59 elements, found more");
+      return invalid_argument("expected a result of less than " RT_MOST_ELEMENTS " elements, found more");
   }
   return add_output(outputs, node.dtype(0), result);
 }

@@ -64,7 +64,8 @@ Result<Shape> shape_value(const NodeView& node, size_t i, Label what) {
     return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
   const Shape shape(extents);
   if (!shape.checked_elements())
-    return invalid_argument("expected extents of 0 or more and less than 2^59 elements, found ", shape);
+    return invalid_argument(
+        "expected extents of 0 or more and less than " RT_MOST_ELEMENTS " elements, found ", shape);
   return shape;
 }
 

@@ -1,5 +1,6 @@
 // Resize: nearest, linear and cubic interpolation of the spatial axes, one axis after the other.
 #include "runtime/geometry/resize.h"
+#include "runtime/core/byte_count.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/sample_gradients.h"
 #include "runtime/ops/values.h"
@@ -35,7 +36,7 @@ Status infer_resize(const NodeView& node, std::vector<TensorInfo>& outputs) {
 std::vector<double> interpolate(const std::vector<double>& x, const Shape& shape, int axis, int64_t extent,
                                 const ResizeTable& table, int taps, double extrapolation) {
   const int64_t outer = shape.elements(0, axis), inner = shape.elements(axis + 1, shape.rank());
-  std::vector<double> y(static_cast<size_t>(outer * extent * inner));
+  std::vector<double> y(container_size(static_cast<uint64_t>(outer * extent * inner)));
   double* to = y.data();
   for (int64_t o = 0; o < outer; ++o) {
     const double* block = x.data() + o * shape[axis] * inner;

@@ -1,5 +1,6 @@
 #include "runtime/ops/sample_gradients.h"
 
+#include "runtime/core/byte_count.h"
 #include "runtime/geometry/resize.h"
 #include "runtime/ops/page_support.h"
 
@@ -241,7 +242,7 @@ std::span<const float> constant_floats(const Emitter& emit, ValueId id) {
 ValueId interpolation_matrix(Emitter& emit, const ResizeAxis& axis, const op::ResizeAttributes& attributes,
                              int taps, DType dtype) {
   const ResizeTable table = resize_table(axis, attributes, taps);
-  std::vector<float> matrix(static_cast<size_t>(axis.output * axis.input));
+  std::vector<float> matrix(container_size(static_cast<uint64_t>(axis.output * axis.input)));
   for (size_t i = 0; i < table.index.size(); ++i)
     if (table.index[i] >= 0)
       matrix[i / static_cast<size_t>(taps) * static_cast<size_t>(axis.input) +

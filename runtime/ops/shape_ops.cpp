@@ -96,7 +96,7 @@ Result<Arithmetic> arithmetic(DType dtype, const void* start, const void* limit,
                                 : uint64_t{0} - static_cast<uint64_t>(range.integer_delta);
   const uint64_t steps = (span - 1) / step + 1;
   if (steps >= uint64_t{1} << 59)
-    return invalid_argument("expected a range of less than 2^59 elements, found ", steps);
+    return invalid_argument("expected a range of less than " RT_MOST_ELEMENTS " elements, found ", steps);
   range.count = static_cast<int64_t>(steps);
   return range;
 }

@@ -55,7 +55,8 @@ Status add_output(std::vector<TensorInfo>& outputs, const TensorInfo& info) noex
 
 Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape) noexcept {
   if (!shape.checked_elements())
-    return invalid_argument("expected extents of 0 or more and less than 2^59 elements, found ", shape);
+    return invalid_argument(
+        "expected extents of 0 or more and less than " RT_MOST_ELEMENTS " elements, found ", shape);
   return add_output(outputs, {dtype, shape});
 }
 

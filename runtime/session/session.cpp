@@ -582,8 +582,8 @@ MemoryStats Session::memory() const noexcept {
     stats.weights += runner->own_bytes();
     if (runner->plan() == nullptr) continue;
     uint64_t peak = 0, naive = 0;
-    for (const size_t bytes : runner->plan()->program().arena_bytes) peak += bytes;
-    for (const size_t bytes : runner->plan()->program().naive_bytes) naive += bytes;
+    for (const uint64_t bytes : runner->plan()->program().arena_bytes) peak += bytes;
+    for (const uint64_t bytes : runner->plan()->program().naive_bytes) naive += bytes;
     stats.peak_planned = std::max(stats.peak_planned, peak);
     stats.naive = std::max(stats.naive, naive);
   }

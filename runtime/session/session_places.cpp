@@ -28,7 +28,8 @@ Result<Session::Place> Session::check_place(std::string_view what, uint64_t byte
         what, ": the shapes of entry '", graph_->name,
         "' depend on data, so it runs in parts with values on the host between them; bind host "
         "memory");
-  Place place{memory, std::shared_ptr<Block>(memory, &memory->block()), offset, bytes};
+  Place place{memory, std::shared_ptr<Block>(memory, &memory->block()), static_cast<size_t>(offset),
+              static_cast<size_t>(bytes)};
   if (memory->devices() == shared_.devices || info.host_memory) {
     if (info.host_memory && memory->block().host() == nullptr)
       return invalid_argument(what, ": expected host memory for a session on ", info.backend,
@@ -123,7 +124,7 @@ Status Session::bind_output(size_t index, uint64_t bytes, const MemoryPtr& memor
   RT_TRY(check_overlap(what, place, true, index));
   Output& output = outputs_[index];
   output.bound = is_external(place) ? nullptr : place.block->host() + offset;
-  output.bound_bytes = bytes;
+  output.bound_bytes = place.bytes;
   put(output.place, std::move(place), true, index);
   return {};
 }

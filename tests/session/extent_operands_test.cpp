@@ -39,7 +39,8 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const char* const kExtents = "expected extents of 0 or more and less than 2^59 elements, found [";
+  static const char* const kExtents =
+      "expected extents of 0 or more and less than " RT_MOST_ELEMENTS " elements, found [";
   static const char* const kDelta = "expected a finite range with a delta other than 0, found start 0";
   static const char* const kPads = "expected pads that leave 0 or more of extent 4 of axis 1, found ";
   static const std::vector<Case> all = {
@@ -96,7 +97,8 @@ const std::vector<Case>& cases() {
       {.op = "Expand",
        .inputs = {"x", "operand"},
        .good = {3, 1},
-       .bad = {{{-1, 4}, "expected extents of 0 or more and less than 2^59 elements, found [-1,4]"},
+       .bad = {{{-1, 4},
+                "expected extents of 0 or more and less than " RT_MOST_ELEMENTS " elements, found [-1,4]"},
                {{2, 4}, "expected shapes that broadcast, found [3,4] and [2,4]"}}},
       {.op = "Reshape",
        .inputs = {"x", "operand"},

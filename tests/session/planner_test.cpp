@@ -38,6 +38,16 @@ TEST(Planner, ChainNeedsTwoBuffers) {
   EXPECT_EQ(plan.naive, 10u * 1024);
 }
 
+TEST(Planner, SumsAreWiderThanAddresses) {
+  // Each fits in the addresses of a 32-bit machine; together they would wrap to 1 GiB.
+  const uint64_t bytes = uint64_t{5} << 28;
+  const std::vector<Lifetime> lives(4, Lifetime{0, 1, bytes});
+  const MemoryPlan plan = plan_memory(lives);
+  expect_valid(lives, plan, 64);
+  EXPECT_EQ(plan.peak, 4 * bytes);
+  EXPECT_EQ(plan.naive, 4 * bytes);
+}
+
 TEST(Planner, ReusesWhatIsFree) {
   // The last range starts after the short-lived ones have ended.
   const std::vector<Lifetime> lives = {{0, 9, 1024}, {0, 1, 256}, {0, 9, 512},

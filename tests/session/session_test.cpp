@@ -282,6 +282,24 @@ TEST(Session, StatesAreUpdatedAndShared) {
   EXPECT_FALSE(other->states().find("none").ok());
 }
 
+TEST(Session, WorkingMemoryBeyondAddressesIsRefused) {
+  if (sizeof(size_t) > 4) GTEST_SKIP() << "on this machine addresses have 64 bits";
+  // Twenty values of 256 MiB at a time: 5 GiB, which 32 bits would take for 1 GiB.
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 1 << 26}});
+  std::vector<ValueId> values;
+  for (int i = 0; i < 20; ++i) values.push_back(build.neg(x));
+  ValueId sum = values[0];
+  for (size_t i = 1; i < values.size(); ++i) sum = build.add(sum, values[i]);
+  build.output(sum);
+  const auto refused = Session::create(model_of(std::move(graph)), reference());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::OutOfMemory);
+  EXPECT_NE(refused.status().message().find("this machine addresses at most"), std::string::npos)
+      << refused.status().message();
+}
+
 TEST(Session, MemoryIsWhatThePlannerSaysAndTheLimitHolds) {
   Graph graph;
   Builder build(graph);

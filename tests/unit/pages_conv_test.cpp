@@ -246,7 +246,7 @@ TEST(PagesConv, Errors) {
   op::ConvTransposeAttributes transposed;
   const auto wt = f32({2, 3, 3, 1}, std::vector<double>(18, 1));
   transposed.strides = {2147483647, 2147483647};
-  expect_error(transposed, {x, wt}, "less than 2^59 elements");
+  expect_error(transposed, {x, wt}, "less than " RT_MOST_ELEMENTS " elements");
   transposed.strides = {2, 2};
   expect_error(transposed, {x, wt, integers(DType::I64, {9, 11})}, "in [9, 11), found 11");
   expect_error(transposed, {x, wt, integers(DType::I64, {9})}, "expected 2 extents in output_size");

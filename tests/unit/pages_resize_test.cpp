@@ -168,8 +168,8 @@ TEST(PagesShape, ConstantOfShape) {
   expect_result(attributes, {ints({2, 1})}, tensor(DType::I16, {2, 1}, {-3, -3}));
   expect_result(attributes, {ints({})}, tensor(DType::I16, {}, {-3}));
   expect_result(attributes, {ints({0, 5})}, tensor(DType::I16, {0, 5}, {}));
-  expect_error(attributes, {ints({-1})}, "2^59");
-  expect_error(attributes, {ints({int64_t{1} << 40, int64_t{1} << 40})}, "2^59");
+  expect_error(attributes, {ints({-1})}, RT_MOST_ELEMENTS);
+  expect_error(attributes, {ints({int64_t{1} << 40, int64_t{1} << 40})}, RT_MOST_ELEMENTS);
   attributes.dtype = 99;
   expect_error(attributes, {ints({1})}, "known dtype, found value 99");
 }
@@ -194,7 +194,7 @@ TEST(PagesShape, Range) {
   error(DType::I64, 0, 5, 0, "delta other than 0");
   error(DType::F32, 0, 5, 0, "delta other than 0");
   error(DType::F32, 0, kNaN, 1, "finite range");
-  error(DType::I64, -9e18, 9e18, 1, "2^59");
+  error(DType::I64, -9e18, 9e18, 1, RT_MOST_ELEMENTS);
   expect_error(op::RangeAttributes{}, {ints({0, 1}), ints({3}), ints({1})}, "expected scalars");
 }
 

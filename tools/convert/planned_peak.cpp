@@ -75,7 +75,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
                                                         .limit = MemoryLimit(kLargestLimit)}));
   assign_storage(*devices, *program);
   PlannedMemory memory;
-  for (const size_t bytes : program->arena_bytes) memory.working += bytes;
+  for (const uint64_t bytes : program->arena_bytes) memory.working += bytes;
   for (const TensorInfo& input : inputs) memory.staging += reserved(std::max<size_t>(input.bytes(), 1));
   for (const Ref output : program->outputs) memory.staging += reserved(program->values[output].bytes);
   StateStore no_states;

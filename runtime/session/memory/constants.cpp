@@ -7,7 +7,7 @@
 namespace librt {
 
 namespace {
-size_t aligned(size_t bytes, const Device& device) {
+uint64_t aligned(uint64_t bytes, const Device& device) {
   return round_up(bytes, std::max(kHostAlignment, device.info().alignment));
 }
 bool in_place(Device& device, const std::byte* data) noexcept {
@@ -38,7 +38,7 @@ Status ConstantStore::place(std::span<const Wanted> wanted) {
   }
   while (true) {  // one slab per device that needs copies
     Device* device = nullptr;
-    size_t bytes = 0;
+    uint64_t bytes = 0;
     for (const Wanted& constant : wanted) {
       if (locations_[{constant.device, constant.data}].block != nullptr) continue;
       if (device == nullptr) device = constant.device;
@@ -46,8 +46,8 @@ Status ConstantStore::place(std::span<const Wanted> wanted) {
     }
     if (device == nullptr) return {};
     RT_ASSIGN(BlockPtr block, Block::allocate(*device, bytes));
-    allocated_bytes_ += bytes;
-    size_t offset = 0;
+    allocated_bytes_ += static_cast<size_t>(bytes);
+    uint64_t offset = 0;
     for (const Wanted& constant : wanted) {
       MemoryLocation& location = locations_[{constant.device, constant.data}];
       if (constant.device != device || location.block != nullptr) continue;
@@ -94,7 +94,7 @@ void PlanConstants::want(Device& device, const std::byte* data, size_t bytes) {
 Status PlanConstants::commit() {
   for (Image& image : images_) {
     RT_TRY(image.bytes.reserve(image.size));
-    std::memset(image.bytes.data(), 0, image.size);
+    std::memset(image.bytes.data(), 0, static_cast<size_t>(image.size));
   }
   for (auto& [key, place] : places_) {
     const auto& [device, data] = key;
@@ -114,11 +114,11 @@ Block* PlanConstants::slab_of(const Device& device) const noexcept {
   return nullptr;
 }
 
-size_t PlanConstants::missing_bytes() const noexcept {
-  size_t bytes = 0;
+uint64_t PlanConstants::missing_bytes() const noexcept {
+  uint64_t bytes = 0;
   for (const Image& image : images_) {
     const Block* slab = slab_of(*image.device);
-    const size_t have = slab != nullptr ? slab->size() : 0;
+    const uint64_t have = slab != nullptr ? slab->size() : 0;
     bytes += image.size > have ? image.size - have : 0;
   }
   return bytes;
@@ -134,7 +134,7 @@ Status PlanConstants::load() {
       block.reset();
       RT_ASSIGN(block, Block::allocate(*image.device, image.size));
     }
-    RT_TRY(block->upload(0, {image.bytes.data(), image.size}));
+    RT_TRY(block->upload(0, {image.bytes.data(), static_cast<size_t>(image.size)}));
   }
   return {};
 }
@@ -194,7 +194,7 @@ Status PackedStore::commit_shared(const StopSignal& stop, size_t& done, size_t t
   const std::lock_guard lock(pool_->mutex);
   std::vector<std::byte*>& addresses = pool_->addresses;
   std::vector<size_t> places;
-  size_t missing = 0;
+  uint64_t missing = 0;
   for (Request& request : wanted_) {
     if (!request.shared) continue;
     request.key.device = nullptr;
@@ -212,7 +212,7 @@ Status PackedStore::commit_shared(const StopSignal& stop, size_t& done, size_t t
   for (const Request& request : wanted_) {
     if (!request.shared) continue;
     RT_TRY(stop.report(RT_STAGE_WEIGHTS, done++, total));
-    const size_t bytes = aligned(request.key.bytes, *request.device);
+    const auto bytes = static_cast<size_t>(aligned(request.key.bytes, *request.device));
     const size_t place = places[i++];
     if (addresses[place] != nullptr) {
       found_bytes_ += bytes;
@@ -234,16 +234,16 @@ Status PackedStore::commit_own(size_t first, const StopSignal& stop, size_t& don
   const auto is_member = [&](const Request& request) {
     return request.device == &device && locations_[request.index].block == nullptr;
   };
-  size_t bytes = 0;
+  uint64_t bytes = 0;
   for (const Request& request : wanted_)
     if (is_member(request)) bytes += aligned(request.key.bytes, device);
   RT_ASSIGN(BlockPtr allocated, Block::allocate(device, bytes));
   Block* const block = allocated.get();
   blocks_.push_back(std::move(allocated));
-  allocated_bytes_ += bytes;
+  allocated_bytes_ += static_cast<size_t>(bytes);
   const bool direct = device.info().host_memory && block->host() != nullptr;
   AlignedBytes staging;
-  size_t offset = 0;
+  uint64_t offset = 0;
   for (const Request& request : wanted_) {
     if (!is_member(request)) continue;
     RT_TRY(stop.report(RT_STAGE_WEIGHTS, done++, total));

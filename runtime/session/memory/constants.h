@@ -26,7 +26,7 @@ class ConstantStore {
   /// Registers constant bytes for a device; commit() gives them a location. No-op for bytes that have one.
   void want(Device& device, const std::byte* data, size_t bytes);
   /// Device memory that commit() would allocate.
-  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  uint64_t wanted_bytes() const noexcept { return wanted_bytes_; }
   Status commit();
   /// Drops what was registered and not committed.
   void abandon() noexcept;
@@ -46,7 +46,8 @@ class ConstantStore {
   Status place(std::span<const Wanted> wanted);
 
   std::vector<Wanted> wanted_;
-  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  uint64_t wanted_bytes_ = 0;
+  size_t allocated_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   /// Without a block: registered and not committed.
   std::map<std::pair<const Device*, const std::byte*>, MemoryLocation> locations_;
@@ -66,7 +67,7 @@ class PlanConstants {
   void want(Device& device, const std::byte* data, size_t bytes);
   Status commit();
   /// Device memory that load() would allocate. Other plans' locations become invalid if it is not 0.
-  size_t missing_bytes() const noexcept;
+  uint64_t missing_bytes() const noexcept;
   /// No run may be in flight.
   Status load();
   /// Only after load().
@@ -81,7 +82,7 @@ class PlanConstants {
   /// What the device's slab holds while this plan runs.
   struct Image {
     Device* device;
-    size_t size = 0;
+    uint64_t size = 0;
     AlignedBytes bytes = {};
   };
   Block* slab_of(const Device& device) const noexcept;
@@ -129,7 +130,7 @@ class PackedStore {
   void share(std::shared_ptr<PackedPool> pool) noexcept { pool_ = std::move(pool); }
   /// Index of the location, which exists after commit().
   size_t want(Request request);
-  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  uint64_t wanted_bytes() const noexcept { return wanted_bytes_; }
   size_t wanted_count() const noexcept { return wanted_.size(); }
   /// Allocates and packs what was registered, unless `stop` ends it before. `done` counts what was packed of
   /// `total`.
@@ -150,7 +151,8 @@ class PackedStore {
 
   std::shared_ptr<PackedPool> pool_;
   std::vector<Request> wanted_;
-  size_t wanted_bytes_ = 0, allocated_bytes_ = 0, found_bytes_ = 0;
+  uint64_t wanted_bytes_ = 0;
+  size_t allocated_bytes_ = 0, found_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   std::vector<MemoryLocation> locations_;
   std::map<PackedKey, size_t> known_;  ///< indices of locations

@@ -42,7 +42,7 @@ Result<std::shared_ptr<DeviceMemory>> DeviceMemory::create(std::shared_ptr<Devic
   Options rounded = options;
   // Kernels may read and write whole vectors.
   if (options.request.kind == MemoryKind::Device)
-    rounded.request.bytes = round_up(options.request.bytes, kHostAlignment);
+    rounded.request.bytes = static_cast<size_t>(round_up(options.request.bytes, kHostAlignment));  // may wrap
   if (rounded.request.bytes < options.request.bytes)
     return Status::make(Code::OutOfMemory, "memory of ", options.request.bytes, " bytes");
   std::shared_ptr<DeviceMemory> memory(new DeviceMemory(std::move(devices), rounded));

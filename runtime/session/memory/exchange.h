@@ -16,11 +16,12 @@ class Exchange {
  public:
   /// A byte range of a plan's working memory, or of another slab.
   struct Range {
-    size_t offset = 0, bytes = 0;
+    uint64_t offset = 0;
+    size_t bytes = 0;
     Slab* slab = nullptr;
   };
   /// Bytes of exchange memory for these ranges.
-  static size_t bytes_of(std::span<const Range> inputs, std::span<const Range> outputs, size_t alignment);
+  static uint64_t bytes_of(std::span<const Range> inputs, std::span<const Range> outputs, size_t alignment);
 
   /// Allocates, unless memory kept from an earlier call suffices, and records the copies.
   Status record(Device& device, size_t alignment, Slab& working_memory, std::span<const Range> inputs,

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/core/byte_count.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,9 +23,10 @@ void discard_pages(const std::byte* data, size_t bytes) noexcept {
 #endif
 }
 
-Status AlignedBytes::reserve(size_t bytes, const rt_allocator* allocator) noexcept {
+Status AlignedBytes::reserve(uint64_t bytes, const rt_allocator* allocator) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
-  const size_t rounded = (bytes + kHostAlignment) & ~(kHostAlignment - 1);
+  RT_TRY(check_addressable(bytes));
+  const size_t rounded = (static_cast<size_t>(bytes) + kHostAlignment) & ~(kHostAlignment - 1);
   void* data = allocator != nullptr
                    ? allocator->allocate(allocator->user, rounded, kHostAlignment)
                    : ::operator new (rounded, std::align_val_t{kHostAlignment}, std::nothrow);
@@ -39,21 +42,21 @@ Status AlignedBytes::reserve(size_t bytes, const rt_allocator* allocator) noexce
   return {};
 }
 
-Status AlignedBytes::reserve_huge(size_t bytes, std::byte*& begin) noexcept {
+Status AlignedBytes::reserve_huge(uint64_t bytes, std::byte*& begin) noexcept {
   // The bytes before the first multiple of a huge page's size are never touched, so that they take no memory.
   constexpr size_t kHugePage = size_t{2} << 20;
-  const size_t slack = bytes >= kHugePage ? kHugePage : 0;
+  const uint64_t slack = bytes >= kHugePage ? kHugePage : 0;
   RT_TRY(reserve(bytes + slack));
   begin = data_;
   if (slack == 0) return {};
   begin += kHugePage - reinterpret_cast<uintptr_t>(data_) % kHugePage;
 #if defined(__linux__)
-  madvise(begin, bytes, MADV_HUGEPAGE);  // a hint
+  madvise(begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint
 #endif
   return {};
 }
 
-Status AlignedBytes::grow(size_t bytes, const rt_allocator* allocator) noexcept {
+Status AlignedBytes::grow(uint64_t bytes, const rt_allocator* allocator) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
   AlignedBytes larger;
   RT_TRY(larger.reserve(bytes, allocator));
@@ -71,8 +74,9 @@ void AlignedBytes::release() noexcept {
   capacity_ = 0;
 }
 
-Result<BlockPtr> Block::allocate(Device& device, size_t bytes) {
-  RT_ASSIGN(SlabPtr slab, device.allocate(bytes > 0 ? bytes : kHostAlignment));
+Result<BlockPtr> Block::allocate(Device& device, uint64_t bytes) {
+  RT_TRY(check_addressable(bytes));
+  RT_ASSIGN(SlabPtr slab, device.allocate(bytes > 0 ? static_cast<size_t>(bytes) : kHostAlignment));
   return std::make_unique<Block>(device, std::move(slab));
 }
 

@@ -13,7 +13,7 @@ namespace librt {
 
 inline constexpr size_t kHostAlignment = 64;
 
-inline constexpr size_t round_up(size_t bytes, size_t alignment) noexcept {
+inline constexpr uint64_t round_up(uint64_t bytes, uint64_t alignment) noexcept {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -36,11 +36,11 @@ class AlignedBytes {
   }
   ~AlignedBytes() { release(); }
   /// Reserves at least `bytes`. allocator: outlives the bytes; null: the C library's.
-  Status reserve(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
+  Status reserve(uint64_t bytes, const rt_allocator* allocator = nullptr) noexcept;
   /// The same, preserving the content.
-  Status grow(size_t bytes, const rt_allocator* allocator = nullptr) noexcept;
+  Status grow(uint64_t bytes, const rt_allocator* allocator = nullptr) noexcept;
   /// The same, with `begin` where huge pages can hold `bytes`.
-  Status reserve_huge(size_t bytes, std::byte*& begin) noexcept;
+  Status reserve_huge(uint64_t bytes, std::byte*& begin) noexcept;
   /// Returns whole pages to the system: the address stays valid, the content is lost.
   void discard() noexcept { discard_pages(data_, capacity_); }
   std::byte* data() const noexcept { return data_; }
@@ -66,7 +66,7 @@ inline bool is_aligned(const void* address, size_t alignment) noexcept {
 class Block {
  public:
   Block(Device& owner, SlabPtr slab) noexcept : owner_(&owner), slab_(std::move(slab)) {}
-  static Result<std::unique_ptr<Block>> allocate(Device& device, size_t bytes);
+  static Result<std::unique_ptr<Block>> allocate(Device& device, uint64_t bytes);
   /// A view of existing memory; the device must have host_memory.
   static Result<std::unique_ptr<Block>> wrap(Device& device, const void* data, size_t bytes);
 
@@ -76,11 +76,12 @@ class Block {
   std::byte* host() noexcept { return static_cast<std::byte*>(slab_->host()); }
   /// The slab as seen by this device; devices other than the owner use host(), which must exist.
   Result<Slab*> on(Device& device);
-  Status upload(size_t offset, std::span<const std::byte> bytes) noexcept {
-    return owner_->upload(*slab_, offset, bytes);
+  /// offset: within the block.
+  Status upload(uint64_t offset, std::span<const std::byte> bytes) noexcept {
+    return owner_->upload(*slab_, static_cast<size_t>(offset), bytes);
   }
-  Status download(size_t offset, std::span<std::byte> bytes) const noexcept {
-    return owner_->download(*slab_, offset, bytes);
+  Status download(uint64_t offset, std::span<std::byte> bytes) const noexcept {
+    return owner_->download(*slab_, static_cast<size_t>(offset), bytes);
   }
 
  private:

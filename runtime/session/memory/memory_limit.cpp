@@ -1,5 +1,7 @@
 #include "runtime/session/memory/memory_limit.h"
 
+#include "runtime/core/byte_count.h"
+
 namespace librt {
 
 Status MemoryLimit::check(uint64_t held, uint64_t more) const noexcept {
@@ -10,6 +12,7 @@ Status MemoryLimit::check(uint64_t held, uint64_t more) const noexcept {
 }
 
 Status MemoryLimit::check_machine(uint64_t bytes, uint64_t memory) noexcept {
+  RT_TRY(check_addressable(bytes));
   constexpr uint64_t kAddressable = uint64_t{1} << 47;
   if (memory == 0) memory = kAddressable;
   if (bytes <= memory) return {};

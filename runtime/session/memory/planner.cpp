@@ -9,8 +9,8 @@ namespace librt {
 namespace {
 
 struct Placed {
-  size_t offset;
-  size_t bytes;
+  uint64_t offset;
+  uint64_t bytes;
   Lifetime life;
 };
 
@@ -75,12 +75,13 @@ class PlacedRanges {
 
 /// The tightest gap of at least `bytes` between the ranges (sorted by offset) that are live together with
 /// `life`.
-size_t find_gap(const std::vector<Placed>& placed, const Lifetime& life, size_t bytes) {
-  size_t best = ~size_t{0}, best_gap = ~size_t{0}, free_from = 0;
+uint64_t find_gap(const std::vector<Placed>& placed, const Lifetime& life, uint64_t bytes) {
+  constexpr uint64_t kNone = ~uint64_t{0};
+  uint64_t best = kNone, best_gap = kNone, free_from = 0;
   for (const Placed& other : placed) {
     if (!overlap(life, other.life)) continue;
     if (other.offset > free_from) {
-      const size_t gap = other.offset - free_from;
+      const uint64_t gap = other.offset - free_from;
       if (gap >= bytes && gap < best_gap) {
         best = free_from;
         best_gap = gap;
@@ -88,12 +89,12 @@ size_t find_gap(const std::vector<Placed>& placed, const Lifetime& life, size_t 
     }
     free_from = std::max(free_from, other.offset + other.bytes);
   }
-  return best != ~size_t{0} ? best : free_from;
+  return best != kNone ? best : free_from;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment) {
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, uint64_t alignment) {
   MemoryPlan plan;
   plan.offsets.resize(lifetimes.size());
   const std::vector<size_t> order = sorted_order(lifetimes.size(), [&](size_t a, size_t b) {
@@ -106,9 +107,9 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment) {
   for (const size_t index : order) {
     const Lifetime& life = lifetimes[index];
     if (life.bytes == 0) continue;
-    const size_t bytes = (life.bytes + alignment - 1) & ~(alignment - 1);
+    const uint64_t bytes = (life.bytes + alignment - 1) & ~(alignment - 1);
     const bool compared = !many || ranges.find(life, placed);
-    const size_t offset = compared ? find_gap(placed, life, bytes) : plan.peak;
+    const uint64_t offset = compared ? find_gap(placed, life, bytes) : plan.peak;
     plan.offsets[index] = offset;
     plan.peak = std::max(plan.peak, offset + bytes);
     plan.naive += bytes;
@@ -117,7 +118,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment) {
       continue;
     }
     const auto position = std::upper_bound(placed.begin(), placed.end(), offset,
-                                           [](size_t value, const Placed& p) { return value < p.offset; });
+                                           [](uint64_t value, const Placed& p) { return value < p.offset; });
     placed.insert(position, {offset, bytes, life});
   }
   return plan;

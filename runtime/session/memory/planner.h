@@ -14,13 +14,13 @@ namespace librt {
 struct Lifetime {
   uint32_t first = 0;
   uint32_t last = 0;
-  size_t bytes = 0;
+  uint64_t bytes = 0;
 };
 
 struct MemoryPlan {
-  std::vector<size_t> offsets;  ///< one per live range, multiples of the alignment
-  size_t peak = 0;              ///< bytes needed for everything
-  size_t naive = 0;             ///< bytes without memory reuse
+  std::vector<uint64_t> offsets;  ///< one per live range, multiples of the alignment
+  uint64_t peak = 0;              ///< bytes needed for everything
+  uint64_t naive = 0;             ///< bytes without memory reuse
 };
 
 /// Bounds of the time: up to so many ranges each is compared with all others.
@@ -31,6 +31,6 @@ inline constexpr size_t kMostNeighbours = 1024;
 /// range that is live at the same time; largest first, earliest first among equals. Of more than kManyRanges,
 /// those with more than kMostNeighbours that are placed already come after all of them. alignment: a power of
 /// two. Ranges of 0 bytes get offset 0.
-MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment = 64);
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, uint64_t alignment = 64);
 
 }  // namespace librt

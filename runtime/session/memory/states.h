@@ -31,7 +31,7 @@ class StateStore {
 
   Block* block() noexcept { return block_.get(); }
   uint64_t offset(size_t index) const noexcept { return offsets_[index]; }
-  size_t bytes() const noexcept { return bytes_; }
+  uint64_t bytes() const noexcept { return bytes_; }
   const std::shared_ptr<DeviceSet>& devices() const noexcept { return devices_; }
   const std::shared_ptr<const ModelGraph>& model() const noexcept { return model_; }
 
@@ -40,7 +40,7 @@ class StateStore {
   std::shared_ptr<const ModelGraph> model_;
   BlockPtr block_;
   std::vector<uint64_t> offsets_;
-  size_t bytes_ = 0;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace librt

@@ -301,8 +301,7 @@ std::vector<uint64_t> live_bytes(const Program& program) {
   for (const Storage& storage : program.storages)
     if (storage.pin == Storage::Pin::None) add(storage, storage.bytes);
   for (const Step& step : program.steps)
-    if (step.scratch != kNone)
-      add(program.storages[step.scratch], -uint64_t{program.storages[step.scratch].bytes});
+    if (step.scratch != kNone) add(program.storages[step.scratch], -program.storages[step.scratch].bytes);
   std::partial_sum(live.begin(), live.end(), live.begin());
   live.pop_back();
   return live;

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 
+#include "runtime/core/byte_count.h"
 #include "runtime/core/host_memory.h"
 #include "runtime/session/prepare/legalize.h"
 
 namespace librt {
 namespace {
+
+/// Of each range of memory; sums of them are checked when they are allocated.
+[[gnu::always_inline]] inline Status check_addressable(const Requirements& needs) noexcept {
+  RT_TRY(librt::check_addressable(needs.scratch));
+  return librt::check_addressable(needs.packed);
+}
 
 class CopyInserter {
  public:
@@ -113,6 +120,7 @@ Result<Ref> CopyInserter::reorder(Ref value, uint32_t device, LayoutId from, Lay
   Step step{.kind = StepKind::Reorder, .name = name, .device = device};
   step.kernel = std::move(kernel).value();
   step.needs = step.kernel->requirements();
+  RT_TRY(check_addressable(step.needs));
   const size_t bytes = to == kDense ? source.info.bytes() : on.layout_bytes(to, source.info);
   const Ref result = make(value, std::move(step), devices_.entry(device).space, to, bytes);
   reordered_.push_back({value, device, to, result});
@@ -196,7 +204,7 @@ Status CopyInserter::check_memory(const Step& step) const {
   // A result may take the place of an operand that is as large.
   uint64_t largest = 0;
   for (const Ref input : step.inputs)
-    if (input != kNone) largest = std::max(largest, p_.values[input].bytes);
+    if (input != kNone) largest = std::max<uint64_t>(largest, p_.values[input].bytes);
   uint64_t results = 0;
   for (const Ref output : step.outputs) {
     const PlanValue& value = p_.values[output];
@@ -233,6 +241,7 @@ Status CopyInserter::prepare(Step& step) {
   const NodeView view{.node = *step.node, .inputs = operands, .outputs = infos};
   RT_TRY(make_kernel(step, view, layouts));
   step.needs = step.kernel->requirements();
+  RT_TRY(check_addressable(step.needs));
   const uint32_t unbound = unbound_inputs(step);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     if (step.inputs[i] == kNone || (i < 32 && ((unbound >> i) & 1u) != 0)) continue;

@@ -43,7 +43,7 @@ struct Trial {
   CommandListPtr commands;
 };
 
-BufferRef take(size_t& used, size_t bytes, size_t alignment) {
+BufferRef take(uint64_t& used, uint64_t bytes, size_t alignment) {
   const BufferRef ref{.slot = 0, .offset = used, .bytes = bytes};
   used += round_up(bytes, alignment);
   return ref;
@@ -52,11 +52,12 @@ BufferRef take(size_t& used, size_t bytes, size_t alignment) {
 Status fill(Block& memory, const BufferRef& ref, const TensorInfo& info) {
   AlignedBytes bytes;
   RT_TRY(bytes.reserve(ref.bytes));
-  std::fill_n(bytes.data(), ref.bytes, std::byte{0});
+  const auto size = static_cast<size_t>(ref.bytes);
+  std::fill_n(bytes.data(), size, std::byte{0});
   if (is_float(info.dtype) && ref.bytes >= info.bytes())
     for (int64_t i = 0; i < info.elements(); ++i)
       store_element(bytes.data(), info.dtype, i, 0.25 + 0.125 * static_cast<double>(i % 5));
-  return memory.upload(ref.offset, {bytes.data(), ref.bytes});
+  return memory.upload(ref.offset, {bytes.data(), size});
 }
 
 Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::span<const LayoutId> layouts,
@@ -64,7 +65,7 @@ Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::
   RT_ASSIGN(trial.kernel, row.create(device, view, layouts));
   const Requirements needs = trial.kernel->requirements();
   const size_t alignment = std::max(kHostAlignment, device.info().alignment);
-  size_t used = 0;
+  uint64_t used = 0;
   for (size_t i = 0; i < view.input_count(); ++i) {
     BufferRef ref;
     if (view.has(i) && (i >= 32 || ((needs.replaced_inputs >> i) & 1u) == 0))
@@ -83,8 +84,9 @@ Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::
   if (needs.packed > 0) {
     AlignedBytes bytes;
     RT_TRY(bytes.reserve(needs.packed));
-    RT_TRY(trial.kernel->pack({bytes.data(), needs.packed}));
-    RT_TRY(trial.memory->upload(trial.packed.offset, {bytes.data(), needs.packed}));
+    const std::span packed(bytes.data(), static_cast<size_t>(needs.packed));
+    RT_TRY(trial.kernel->pack(packed));
+    RT_TRY(trial.memory->upload(trial.packed.offset, packed));
   }
   Slab* const slots[] = {&trial.memory->slab()};
   RT_ASSIGN(trial.commands, device.begin({.slots = slots, .spans = 1}));

@@ -73,9 +73,9 @@ struct Storage {
   Pin pin = Pin::None;
   uint32_t index = 0;  ///< of the pinned input, output or state
   uint8_t space = 0;
-  size_t bytes = 0;
+  uint64_t bytes = 0;
   uint32_t first = 0, last = 0;  ///< live range, in steps
-  size_t offset = 0;             ///< in the arena
+  uint64_t offset = 0;           ///< in the arena
 };
 
 struct Program {
@@ -90,8 +90,8 @@ struct Program {
   };
   std::vector<Update> updates;
   std::vector<Storage> storages;
-  std::vector<size_t> arena_bytes;  ///< for each space: the planned peak
-  std::vector<size_t> naive_bytes;
+  std::vector<uint64_t> arena_bytes;  ///< for each space: the planned peak
+  std::vector<uint64_t> naive_bytes;
   std::array<std::unique_ptr<Node>, kDTypeCount> casts;  ///< nodes of float conversion steps, by type
   std::vector<std::unique_ptr<Node>> joins;              ///< nodes that no graph has (slice_batch.h)
   std::vector<AlignedBytes> computed;                    ///< bytes of constants owned by this program

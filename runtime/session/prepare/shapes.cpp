@@ -32,7 +32,7 @@ std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& f
                      std::vector<SymbolUse>& symbols) {
   if (found.dtype != value.dtype) return "another dtype";
   if (found.shape.rank() != value.rank()) return "another rank";
-  if (!found.shape.checked_elements()) return "invalid extents";
+  if (!found.shape.checked_elements()) return "invalid extents" RT_FEW_ELEMENTS;
   for (int axis = 0; axis < value.rank(); ++axis) {
     const Dim& dim = value.dims[static_cast<size_t>(axis)];
     const int64_t extent = found.shape[axis];

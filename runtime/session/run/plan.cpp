@@ -16,7 +16,11 @@ void Plan::book(PlanContext& context) {
     Step& step = program_->steps[s];
     Device& device = context.devices.device(step.device);
     const uint32_t unbound = unbound_inputs(step);
-    PackedStore::Request pack{.key = {&device, step.row, step.needs.packed_key, step.needs.packed, {}},
+    PackedStore::Request pack{.key = {&device,
+                                      step.row,
+                                      step.needs.packed_key,
+                                      static_cast<size_t>(step.needs.packed),  // checked: insert_copies
+                                      {}},
                               .device = &device,
                               .kernel = step.kernel.get(),
                               .shared = true};
@@ -48,7 +52,7 @@ void Plan::book(PlanContext& context) {
   }
 }
 
-size_t Plan::new_bytes(const PlanContext& context) const noexcept {
+uint64_t Plan::new_bytes(const PlanContext& context) const noexcept {
   return context.constants.wanted_bytes() + context.packed.wanted_bytes() + own_constants_.missing_bytes() +
          own_packed_.wanted_bytes();
 }
@@ -341,7 +345,7 @@ std::vector<Exchange::Range> Plan::leaving(const PlanContext& context) const {
   return ranges;
 }
 
-size_t Plan::exchange_bytes(const PlanContext& context) const {
+uint64_t Plan::exchange_bytes(const PlanContext& context) const {
   PlanContext all = context;  // the most that a run may need
   all.external_inputs = all.external_outputs = {};
   return Exchange::bytes_of(arriving(all), leaving(all), context.devices.alignment());

@@ -22,7 +22,7 @@ class GraphRunner;
 /// Memory of the application that takes the place of a plan's own for an input or an output.
 struct External {
   Block* block = nullptr;  ///< null: none
-  size_t offset = 0, bytes = 0;
+  uint64_t offset = 0, bytes = 0;
   uint64_t id = 0;  ///< of the memory, and never of another
 };
 
@@ -62,7 +62,7 @@ class Plan {
   const Program& program() const noexcept { return *program_; }
   /// Registers constants and packed bytes; commit() and load_constants() would allocate new_bytes() for them.
   void book(PlanContext& context);
-  size_t new_bytes(const PlanContext& context) const noexcept;
+  uint64_t new_bytes(const PlanContext& context) const noexcept;
   void abandon(PlanContext& context) noexcept;
   Status commit(PlanContext& context);
   /// Before the first run after another plan of the graph, with no run in flight. If it allocates, recordings
@@ -87,7 +87,7 @@ class Plan {
   bool is_asynchronous(const PlanContext& context) const noexcept;
   bool has_exchange(size_t run_slot) const noexcept { return exchanges_[run_slot].allocated_bytes() > 0; }
   /// Device memory allocated by the first submit() of a slot.
-  size_t exchange_bytes(const PlanContext& context) const;
+  uint64_t exchange_bytes(const PlanContext& context) const;
   /// Starts a run. The caller may reuse the memory of the ranges when this returns.
   Status submit(PlanContext& context, size_t run_slot, std::span<const HostRange> input_ranges);
   Status wait(size_t run_slot) noexcept { return exchanges_[run_slot].wait(); }
@@ -132,7 +132,7 @@ class Plan {
   };
   /// A stage's work with the external memory of its ports.
   struct Recording {
-    std::vector<std::pair<uint64_t, size_t>> externals;  ///< by port: memory and offset
+    std::vector<std::pair<uint64_t, uint64_t>> externals;  ///< by port: memory and offset
     std::vector<Slab*> slots;
     std::vector<Binding> bindings;
     CommandListPtr commands;

@@ -56,7 +56,8 @@ class Printer {
 
 /// Totals over the plans of a run.
 struct Totals {
-  size_t steps = 0, fallbacks = 0, transfers = 0, reorders = 0, folded = 0, arena = 0, naive = 0;
+  size_t steps = 0, fallbacks = 0, transfers = 0, reorders = 0, folded = 0;
+  uint64_t arena = 0, naive = 0;
   size_t updates = 0, in_place = 0;
   std::map<DType, size_t> types;  ///< of steps, by the first float operand
   size_t casts = 0;               ///< inserted by the session
@@ -84,9 +85,9 @@ struct Totals {
       reorders += step.kind == StepKind::Reorder;
       add_types(p, step);
     }
-    size_t own_arena = 0, own_naive = 0;
-    for (const size_t bytes : p.arena_bytes) own_arena += bytes;
-    for (const size_t bytes : p.naive_bytes) own_naive += bytes;
+    uint64_t own_arena = 0, own_naive = 0;
+    for (const uint64_t bytes : p.arena_bytes) own_arena += bytes;
+    for (const uint64_t bytes : p.naive_bytes) own_naive += bytes;
     arena = std::max(arena, own_arena);
     naive = std::max(naive, own_naive);
     updates += p.updates.size();

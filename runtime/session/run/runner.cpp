@@ -54,14 +54,14 @@ Status Workspace::take(AlignedBytes& bytes, size_t size, bool keep) noexcept {
 }
 
 Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fresh) {
-  const std::vector<size_t>& planned = plan.program().arena_bytes;
+  const std::vector<uint64_t>& planned = plan.program().arena_bytes;
   uint64_t working = 0;
   for (size_t space = 0; space < planned.size(); ++space) {
     const uint64_t memory = devices->kind(space) == SpaceKind::Host
                                 ? host_memory_bytes()
                                 : devices->owner(space).info().memory_bytes;
     RT_TRY(MemoryLimit::check_machine(planned[space], memory).in("entry '", graph.name, "' at these shapes"));
-    const size_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
+    const uint64_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
     working += std::max(have, planned[space]);
   }
   const uint64_t kept = held(), needed = working + fresh + kept, memory_limit = limit.bytes();
@@ -76,8 +76,8 @@ Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fre
 Status Workspace::grow_arenas(const Plan& plan) {
   if (arenas.size() < devices->space_count()) arenas.resize(devices->space_count());
   for (size_t space = 0; space < arenas.size(); ++space) {
-    const std::vector<size_t>& planned = plan.program().arena_bytes;
-    const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
+    const std::vector<uint64_t>& planned = plan.program().arena_bytes;
+    const uint64_t needed = std::max<uint64_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
     if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
     // Other plans refer to the old arena: they are re-recorded at their next use.
     for (Plan* other : recorded) {
