@@ -39,9 +39,10 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
   geometry.rank = x.rank() - 2;
   geometry.result = x;
   const auto count = static_cast<size_t>(geometry.rank);
-  if (sizes.empty() == scales.empty() || sizes.size() + scales.size() != count)
-    return invalid_argument("expected either ", count, " sizes or ", count,
-                            " scales, one per spatial axis, found ", sizes.size(), " and ", scales.size());
+  const auto [fewer, more] = std::minmax({sizes.size(), scales.size()});
+  if (more != count || fewer % count != 0)
+    return invalid_argument("expected ", count, " sizes or scales, one per spatial axis, found ",
+                            sizes.size(), " and ", scales.size());
   if (!roi.empty() && roi.size() != 2 * count)
     return invalid_argument("expected a roi of ", count, " starts and ", count, " ends, found ", roi.size(),
                             " values");
@@ -52,18 +53,18 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
       axis.roi_end = static_cast<double>(roi[i + count]);
     }
     axis.input = x[static_cast<int>(i) + 1];
-    if (!sizes.empty()) {
-      axis.output = sizes[i];
-      axis.scale = static_cast<double>(axis.output) / static_cast<double>(std::max<int64_t>(axis.input, 1));
+    if (scales.empty()) {
+      axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(std::max<int64_t>(axis.input, 1));
     } else {
       axis.scale = static_cast<double>(scales[i]);
       // In f32, as exporters compute it: 10 times 0.7f, which is a bit less than 0.7, is 7.
-      const double extent = std::floor(static_cast<double>(static_cast<float>(axis.input) * scales[i]));
-      if (!(axis.scale > 0) || !(extent < 0x1p31))
+      const float extent = static_cast<float>(axis.input) * scales[i];
+      if (!(axis.scale > 0) || !(extent < 0x1p31f))
         return invalid_argument("expected scales above 0 and results below 2^31, found scale ", axis.scale,
                                 " of extent ", axis.input);
       axis.output = static_cast<int64_t>(extent);
     }
+    if (!sizes.empty()) axis.output = sizes[i];
     if (axis.output < 0 || axis.output >= int64_t{1} << 31 || (axis.input == 0 && axis.output != 0))
       return invalid_argument("expected sizes in [0, 2^31) and a non-empty input, found ", axis.output,
                               " from extent ", axis.input);

@@ -18,7 +18,7 @@ namespace librt {
 struct ResizeAxis {
   int64_t input = 1;
   int64_t output = 1;
-  double scale = 1;                   ///< as given, or output / input
+  double scale = 1;                   ///< as given, else output / input
   double roi_start = 0, roi_end = 1;  ///< the region of the input that TfCropAndResize reads
 };
 
@@ -29,7 +29,9 @@ struct ResizeGeometry {
   int taps = 1;  ///< along every axis
 };
 
-/// Exactly one of sizes and scales is not empty; roi is empty or has all starts, then all ends.
+/// sizes: the result's extents; empty: those that scales give, floor(extent scale) in f32. scales: the ratio
+/// of positions; empty: that of the extents. One of them may be empty. roi: empty, or all starts, then all
+/// ends.
 Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttributes& attributes,
                                        std::span<const int64_t> sizes, std::span<const float> scales,
                                        std::span<const float> roi);

@@ -272,7 +272,6 @@ void resize_gradient(GradContext& context) {
     if (d + 1 < dims.size()) sizes.push_back(result[d].extent);
   }
   const auto scales = constant_floats(emit, context.input(2)), roi = constant_floats(emit, context.input(3));
-  if (!scales.empty()) sizes.clear();
   if (!known || (context.input(3) != kNoValue && roi.empty()))
     return emit.fail(unsupported("the gradient of Resize needs static image extents"));
   auto geometry = resize_geometry(shape, attributes, sizes, scales, roi);

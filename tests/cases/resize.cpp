@@ -57,6 +57,9 @@ std::vector<Case> cases_resize() {
   cases.push_back(no_gradient(
       make_case("resize_scales", resized(op::ResizeMode::Linear, op::ResizeCoordinates::PytorchHalfPixel),
                 {f32({1, 4, 4, 3}), std::nullopt, with_values(weight({2}), {2, 1.5})})));
+  cases.push_back(no_gradient(
+      make_case("resize_sizes_and_scales", resized(op::ResizeMode::Linear, op::ResizeCoordinates::HalfPixel),
+                {f32({1, 5, 4, 3}), ints({3, 6}), with_values(weight({2}), {0.7, 1.5})})));
   add_special(cases);
   return cases;
 }

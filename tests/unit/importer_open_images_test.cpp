@@ -1,12 +1,16 @@
-// Operators of images whose extents only a run knows, against plain loops.
+// Operators of images whose extents only a run knows: against plain loops, and against the same model with
+// these extents fixed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
+#include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/shape/ratio.h"
 
 namespace librt::onnx {
 namespace {
@@ -202,6 +206,64 @@ TEST(OpenImages, Col2Im) {
     EXPECT_FALSE(
         run(n, l + 1, h, w, noise(static_cast<size_t>(n * kChannels * kHigh * kWide * (l + 1)))).ok());
   }
+}
+
+// --- Resize
+
+/// What the model with open extents declares is what it has in a run, and up to 65536 what a run with these
+/// extents fixed, which multiplies in f32, has as well.
+TEST(OpenImages, ResizedExtents) {
+  int declared = 0;
+  for (const float scale :
+       {1.1f, 2.0f / 3, 0.6666667f, 3.0f, 0.5f, 1.5f, 0.7f, 1.3f, 0.123456f, 300.0f, 1e-3f}) {
+    ImporterModel model(13);
+    model.input("x", {"b", "1", "n"});
+    weights(model, "scales", {3}, {1, 1, scale});
+    model.node("Resize", {"x", "", "scales"}, {"y"});
+    model.node("Shape", {"y"}, {"shape"});
+    model.output("shape");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const Graph& open = graph->entries[0].graph;
+    std::optional<Dim> length;
+    for (const Node& node : open.nodes)
+      if (node.kind() == OpKind::Resize) length = open[node.outputs[0]].dims[1];
+    ASSERT_TRUE(length && length->symbol >= 0);
+    const Symbol& symbol = open.symbols[static_cast<size_t>(length->symbol)];
+    declared += !symbol.definition.empty();
+    // 180 times 1.3f is a bit less than 234.
+    EXPECT_EQ(symbol.definition.empty(), compiler::ratio_of_extents(scale).denominator == 0);
+    const auto n = static_cast<size_t>(std::find_if(open.symbols.begin(), open.symbols.end(),
+                                                    [](const Symbol& s) { return s.name == "n"; }) -
+                                       open.symbols.begin());
+    constexpr int64_t kMost = 1 << 24;
+    for (const int64_t extent :
+         {int64_t{0}, int64_t{1}, int64_t{10}, int64_t{180}, int64_t{65535}, int64_t{65536}, int64_t{65537},
+          int64_t{999999}, kMost - 1, kMost, kMost + 1, kMost + 3}) {
+      const double product = static_cast<double>(scale) * static_cast<double>(extent);
+      if (product >= 0x1p31) continue;
+      SCOPED_TRACE(text("scale ", static_cast<double>(scale), ", extent ", extent));
+      ModelGraph fixed = *graph;
+      Graph& at = fixed.entries[0].graph;
+      for (Value& value : at.values)
+        if (value.role == Role::Input) value.dims = {{.extent = 1}, {.extent = 1}, {.extent = extent}};
+      const compiler::Builder builder(at, &fixed.states);
+      ASSERT_TRUE(builder.status().ok()) << builder.status().message();
+      const auto shape = builder.known_entries(at.outputs[0]);
+      ASSERT_EQ(shape.size(), 3U);
+      ASSERT_TRUE(shape[2]);
+      if (!symbol.definition.empty()) {
+        std::vector<int64_t> extents(open.symbols.size(), 1);
+        extents[n] = extent;
+        EXPECT_EQ(evaluate(symbol.definition, extents), shape[2]);
+      }
+      const auto single = static_cast<int64_t>(static_cast<float>(extent) * scale);
+      if (extent <= compiler::kComparedExtents) {
+        EXPECT_EQ(*shape[2], single);
+      }
+    }
+  }
+  EXPECT_GE(declared, 7);
 }
 
 }  // namespace

@@ -90,6 +90,34 @@ TEST(PagesResize, ScalesAreTheFractionsThatTheyRound) {
   }
 }
 
+/// Sizes are the extents, scales the ratio of positions.
+TEST(PagesResize, SizesBesideScales) {
+  using enum op::ResizeCoordinates;
+  const auto line = f32({1, 4, 1}, {1, 2, 3, 4});
+  expect_result(resizing(op::ResizeMode::Linear), {line, ints({2}), f32({1}, {0.6f})},
+                f32({1, 2, 1}, {1.3333333, 3}), 1e-5);
+  expect_result(resizing(op::ResizeMode::Linear, Asymmetric), {line, ints({3}), f32({1}, {0.5f})},
+                f32({1, 3, 1}, {1, 3, 4}), 1e-5);
+  expect_result(resizing(op::ResizeMode::Nearest, Asymmetric), {line, ints({0}), f32({1}, {2})},
+                f32({1, 0, 1}, {}));
+}
+
+TEST(PagesResize, RatiosOfExtents) {
+  const auto ratio = [](float scale) {
+    const compiler::Ratio found = compiler::ratio_of_extents(scale);
+    return std::pair(found.numerator, found.denominator);
+  };
+  using Pair = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(ratio(1.1f), Pair(11, 10));
+  EXPECT_EQ(ratio(2.0f / 3), Pair(2, 3));
+  EXPECT_EQ(ratio(0.6666667f), Pair(2, 3));
+  EXPECT_EQ(ratio(3.0f), Pair(3, 1));
+  EXPECT_EQ(ratio(1.3f), Pair(0, 0));  // 180 times it is a bit less than 234
+  EXPECT_EQ(ratio(NAN), Pair(0, 0));
+  EXPECT_EQ(ratio(-2.0f), Pair(0, 0));
+  EXPECT_EQ(ratio(0x1p21f), Pair(0, 0));
+}
+
 /// Values of PyTorch's grid_sample(mode="bicubic", padding_mode="border"), within and outside of the image.
 TEST(PagesResize, CubicGridSamplesReadTheBorderAroundThem) {
   op::GridSampleAttributes attributes;
@@ -133,9 +161,11 @@ TEST(PagesResize, NoElementsAndErrors) {
   expect_result(resizing(op::ResizeMode::Linear), {f32({0, 2, 1}, {}), ints({3})}, f32({0, 3, 1}, {}));
   expect_result(resizing(op::ResizeMode::Linear), {x, ints({0})}, f32({1, 0, 1}, {}));
   expect_error(resizing(op::ResizeMode::Linear), {f32({1, 0, 1}, {}), ints({3})}, "a non-empty input");
-  expect_error(resizing(op::ResizeMode::Linear), {x}, "either 1 sizes or 1 scales");
-  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2}), f32({1}, {2})}, "either 1 sizes or 1 scales");
-  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2, 2})}, "either 1 sizes or 1 scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x}, "expected 1 sizes or scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2, 2})}, "expected 1 sizes or scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2, 2}), f32({1}, {2})}, "found 2 and 1");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2}), f32({2}, {2, 2})}, "found 1 and 2");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2}), f32({1}, {-2})}, "expected scales above 0");
   expect_error(resizing(op::ResizeMode::Linear), {x, ints({-2})}, "sizes in [0, 2^31)");
   for (double scale : {0.0, -1.0, 1e30, kNaN, kInfinity})
     expect_error(resizing(op::ResizeMode::Linear), {x, std::nullopt, f32({1}, {scale})},

@@ -21,4 +21,13 @@ Ratio ratio_of(float number) noexcept {
   }
 }
 
+Ratio ratio_of_extents(float scale) noexcept {
+  const Ratio ratio = ratio_of(scale);
+  if (ratio.denominator == 0) return {};
+  for (int64_t n = 1; n <= kComparedExtents; ++n)
+    if (static_cast<int64_t>(static_cast<float>(n) * scale) != n * ratio.numerator / ratio.denominator)
+      return {};
+  return ratio;
+}
+
 }  // namespace librt::compiler

@@ -54,7 +54,7 @@ class RuleWriter {
   std::vector<Extent> broadcast(std::span<const Extent> a, std::span<const Extent> b);
   /// A position of a Slice, counted from the end if negative, within [low, high].
   Extent clamped(Extent position, Extent extent, Extent low, Extent high);
-  /// floor(extent scale)
+  /// floor(extent scale) in f32
   Extent scaled(Extent extent, float scale);
 
   ExtentTable& t_;

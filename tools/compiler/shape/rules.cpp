@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "tools/compiler/shape/ratio.h"
 #include "tools/compiler/shape/rule_writer.h"
 #include "tools/compiler/shape/saturating.h"
 
@@ -229,14 +228,10 @@ void RuleWriter::resize() {
 }
 
 Extent RuleWriter::scaled(Extent extent, float scale) {
-  const Ratio ratio = ratio_of(scale);
-  if (ratio.denominator == 0) return Extent::unknown();
-  // A run multiplies in f32 and rounds down.
-  constexpr int64_t kLargest = 1 << 16;
-  for (int64_t n = 1; n <= kLargest; ++n)
-    if (static_cast<int64_t>(static_cast<float>(n) * scale) != n * ratio.numerator / ratio.denominator)
-      return Extent::unknown();
-  return t_.floor_divide(t_.scale(extent, ratio.numerator), number(ratio.denominator));
+  // A run multiplies in f32 and rounds down: no expression of the extent gives that for all extents.
+  if (!extent.is_constant() || !(scale > 0)) return Extent::unknown();
+  const float product = static_cast<float>(extent.constant) * scale;
+  return product < 0x1p31f ? number(static_cast<int64_t>(product)) : Extent::unknown();
 }
 
 void RuleWriter::range() {

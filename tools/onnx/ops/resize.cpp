@@ -1,5 +1,6 @@
 // Resize, Upsample, DepthToSpace and SpaceToDepth: channels-last inside.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/core/element.h"
@@ -39,7 +40,8 @@ Result<op::ResizeNearest> rounding_of(NodeContext& c) {
   return invalid_model("nearest_mode: found ", name);
 }
 
-// The target: sizes or scales for every axis of the input, as values that may depend on dynamic extents.
+// The target: sizes, scales or both for every axis of the input, as values that may depend on dynamic
+// extents.
 struct Target {
   ValueId sizes = kNoValue;   // i64 [rank]
   ValueId scales = kNoValue;  // f32 [rank]
@@ -63,13 +65,39 @@ bool keeps(const NodeContext& c, const Target& target, int axis) {
   return scales && load_element(scales->data, scales->info.dtype, axis) == 1;
 }
 
+// The extents that known scales give. Those that a run knows are computed with the fractions that the scales
+// stand for: with scales alone, a run multiplies in f32, which no expression of extents describes. None where
+// the two differ, or, unless `always`, where all extents are known now.
+ValueId sizes_of(NodeContext& c, ValueId scales, bool always) {
+  const auto known = c.emit.known_value(scales);
+  if (!known || known->info.dtype != DType::F32 || known->info.elements() != c.rank()) return kNoValue;
+  std::vector<ValueId> sizes;
+  for (int axis = 0; axis < c.rank(); ++axis) {
+    const auto scale = static_cast<float>(load_element(known->data, known->info.dtype, axis));
+    const int64_t extent = c.extent(0, axis);
+    const float product = static_cast<float>(extent) * scale;
+    if (scale == 1) {
+      sizes.push_back(dims_product(c.emit, c.input(0), axis, axis + 1));
+    } else if (extent >= 0) {
+      if (!(scale > 0 && product < 0x1p31f)) return kNoValue;  // an error of the operator
+      sizes.push_back(c.emit.ints(std::array{static_cast<int64_t>(product)}));
+    } else {
+      const compiler::Ratio ratio = compiler::ratio_of_extents(scale);
+      if (ratio.denominator == 0) return kNoValue;
+      always = true;
+      const ValueId all = dims_product(c.emit, c.input(0), axis, axis + 1);
+      sizes.push_back(c.emit.div(c.emit.mul(all, c.emit.ints({&ratio.numerator, 1})),
+                                 c.emit.ints({&ratio.denominator, 1})));
+    }
+  }
+  return always ? concat_values(c.emit, std::move(sizes)) : kNoValue;
+}
+
 ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, ValueId x, const Target& target,
                     int first, int last) {
   std::vector<ValueId> operands{x, kNoValue, kNoValue};
-  if (target.sizes != kNoValue)
-    operands[1] = slice(c.emit, target.sizes, 0, first, last);
-  else
-    operands[2] = slice(c.emit, target.scales, 0, first, last);
+  if (target.sizes != kNoValue) operands[1] = slice(c.emit, target.sizes, 0, first, last);
+  if (target.scales != kNoValue) operands[2] = slice(c.emit, target.scales, 0, first, last);
   if (target.roi != kNoValue)
     operands.push_back(
         concat_values(c.emit, {slice(c.emit, target.roi, 0, first, last),
@@ -77,12 +105,13 @@ ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, Valu
   return c.emit.emit_many(make_op(attributes), operands, 1)[0];
 }
 
-Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, const Target& target) {
+Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, Target target) {
   const int rank = c.rank();
   if (target.sizes == kNoValue && target.scales == kNoValue) return {};  // after a failure
   const ValueId operand = target.sizes != kNoValue ? target.sizes : target.scales;
   if (c.value(operand).rank() != 1 || c.value(operand).dims[0].extent != rank)
     return invalid_model("expected ", rank, " sizes or scales");
+  if (target.sizes == kNoValue) target.sizes = sizes_of(c, target.scales, false);
   if (rank >= 3 && keeps(c, target, 0) && keeps(c, target, 1)) {
     const ValueId x = to_channels_last(c.emit, c.input(0));
     return c.result(to_channels_first(c.emit, emit_resize(c, attributes, x, target, 2, rank)));
@@ -116,7 +145,7 @@ Status upsample(NodeContext& c) {
     target.scales = c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(scales.size())}},
                                     Blob::copy_of(scales.data(), scales.size() * sizeof(float)));
   }
-  return resize_to(c, attributes, target);
+  return resize_to(c, attributes, std::move(target));
 }
 
 // Opset 10: like Upsample, and also down, where nearest rounds up.
@@ -180,22 +209,6 @@ Result<ValueId> roi_of(NodeContext& c, std::span<const int> axes) {
                                 scatter(c, roi, count, axes, [&](int) { return real(c, 1); })});
 }
 
-// The sizes that known scales give; none where they are not known.
-ValueId sizes_of(NodeContext& c, ValueId scales) {
-  const auto known = c.emit.known_value(scales);
-  if (!known || known->info.dtype != DType::F32 || known->info.elements() != c.rank()) return kNoValue;
-  std::vector<ValueId> sizes;
-  for (int axis = 0; axis < c.rank(); ++axis) {
-    const compiler::Ratio ratio =
-        compiler::ratio_of(static_cast<float>(load_element(known->data, known->info.dtype, axis)));
-    if (ratio.denominator == 0) return kNoValue;
-    const ValueId extent = dims_product(c.emit, c.input(0), axis, axis + 1);
-    sizes.push_back(c.emit.div(c.emit.mul(extent, c.emit.ints({&ratio.numerator, 1})),
-                               c.emit.ints({&ratio.denominator, 1})));
-  }
-  return concat_values(c.emit, std::move(sizes));
-}
-
 Status resize_11(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 4));
   op::ResizeAttributes attributes;
@@ -228,7 +241,7 @@ Status resize_11(NodeContext& c) {
     // The last output position falls on the last input position; ONNX's definition has that of the extent
     // times the scale, which need not be whole. PyTorch and ONNX Runtime compute with whole extents.
     if (attributes.coordinates == op::ResizeCoordinates::AlignCorners && c.is_from_pytorch())
-      target.sizes = sizes_of(c, target.scales);
+      if (target.sizes = sizes_of(c, target.scales, true); target.sizes != kNoValue) target.scales = kNoValue;
   } else if (c.has(3)) {
     ValueId sizes = as_vector(c.emit, c.input(3));
     if (policy == "not_larger" || policy == "not_smaller") {

@@ -171,7 +171,7 @@ Result<bool> write_resize(NodeWriter& n) {
   Names inputs = {x, {}, {}, {}};
   if (n.has(3)) inputs[1] = entries_of_all_axes(n, 3, floats(n, {0, 0, 1, 1}, {2, 2}), 2);
   if (n.has(2)) inputs[2] = entries_of_all_axes(n, 2, floats(n, {1, 1}, {2}), 1);
-  if (n.has(1))
+  if (n.has(1) && !n.has(2))  // else they are what the scales give
     inputs[3] =
         entries_of_all_axes(n, 1, n.emit("Shape", {x}, {{"start", int64_t{0}}, {"end", int64_t{2}}}), 1);
   n.add("Resize", inputs, {n.out_first()}, attributes);
