@@ -10,16 +10,24 @@
 namespace librt::convert {
 namespace {
 
+/// Symbols without an extent are 1; those with a definition follow from the others.
 std::vector<TensorInfo> inputs_at(const Graph& graph, const std::map<std::string, int64_t>& extents) {
+  std::vector<int64_t> known;
+  for (const Symbol& symbol : graph.symbols) {
+    const auto given = extents.find(symbol.name);
+    known.push_back(given != extents.end() ? given->second : 1);
+  }
+  for (size_t i = 0; i < known.size(); ++i)
+    if (const auto& definition = graph.symbols[i].definition; !definition.empty())
+      known[i] = evaluate(definition, known).value_or(1);
   std::vector<TensorInfo> infos;
   for (const ValueId input : graph.inputs) {
     const Value& value = graph[input];
     TensorInfo& info = infos.emplace_back(TensorInfo{.dtype = value.dtype, .shape = {}});
-    for (const Dim& dim : value.dims) {
-      const auto given =
-          dim.symbol < 0 ? extents.end() : extents.find(graph.symbols[static_cast<size_t>(dim.symbol)].name);
-      info.shape.push_back(dim.is_known() ? dim.extent : given != extents.end() ? given->second : 1);
-    }
+    for (const Dim& dim : value.dims)
+      info.shape.push_back(dim.is_known()    ? dim.extent
+                           : dim.symbol >= 0 ? known[static_cast<size_t>(dim.symbol)]
+                                             : 1);
   }
   return infos;
 }
