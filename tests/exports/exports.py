@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Nets exported from PyTorch's two exporters, with open dimensions, against ONNX Runtime.
+"""Nets exported from PyTorch's two exporters or from Keras, with open dimensions, against ONNX Runtime.
 
-    tests/exports/exports.py --bin build/bin [--backends cpu,vulkan] [--only bert,unet] [--report FILE]
+    tests/exports/exports.py --bin build/bin [--exporters torchscript,dynamo] [--backends cpu,vulkan] [--only bert,unet] [--report FILE]
+    tests/exports/exports.py --bin build/bin --exporters tf2onnx
 
-Makes its own environment with pip (PyTorch, torchvision, transformers, ONNX Runtime) and keeps it, the exported
-files and the expected outputs in a cache folder, so that a second run only converts and compares. Each net is run
-at three sets of extents, none of which the exporter saw. Prints a row for each net and exporter:
+Makes its own environment with pip (PyTorch, torchvision, transformers or TensorFlow, tf2onnx; ONNX Runtime) and keeps it,
+the exported files and the expected outputs in a cache folder, so that a second run only converts and compares. Each net is
+run at sets of extents that the exporter did not see. Prints a row for each net and exporter:
 
     converts    yes, or why not
     cpu, ...    for each set of extents: ok, or what differs or is refused
@@ -14,6 +15,7 @@ Ends with 1 when a net that ONNX Runtime runs is not converted or is wrong anywh
 """
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -21,7 +23,9 @@ import sys
 import venv
 from pathlib import Path
 
-PACKAGES = ["torch", "torchvision", "transformers", "onnx", "onnxscript", "onnxruntime"]
+PYTORCH = ["torch", "torchvision", "transformers", "onnx", "onnxscript", "onnxruntime"]
+# tf2onnx reads graphs of TensorFlow before 2.20 only.
+TENSORFLOW = ["tensorflow-cpu<2.20", "tf2onnx", "onnx", "onnxruntime"]
 HERE = Path(__file__).resolve().parent
 
 
@@ -29,19 +33,25 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default="build/bin", help="folder of rtconvert and rtrun")
     parser.add_argument("--cache", default=os.path.expanduser("~/.cache/librt-exports"))
-    parser.add_argument("--venv", help="the environment; default: venv in the cache folder")
+    parser.add_argument("--venv", help="the environment; default: a folder in the cache folder")
     parser.add_argument("--backends", default="cpu,vulkan")
-    parser.add_argument("--exporters", default="torchscript,dynamo")
+    parser.add_argument("--exporters", default="torchscript,dynamo", help="or tf2onnx, in a run of its own")
     parser.add_argument("--only", default="", help="names of nets, with commas")
     parser.add_argument("--report", help="also write the table here")
     parser.add_argument("--seconds", type=int, default=600, help="how long a conversion or a run may take")
     parser.add_argument("--export", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    names = set(options.exporters.split(","))
+    if names != {"tf2onnx"} and not names <= {"torchscript", "dynamo"}:
+        parser.error(f"--exporters: expected torchscript, dynamo or both, or tf2onnx, found {options.exporters}")
+    options.keras = "tf2onnx" in names
+    return options
 
 
 def enter_environment(options):
     """Goes on in the environment's Python; makes the environment first where there is none."""
-    folder = Path(options.venv or Path(options.cache) / "venv")
+    folder = Path(options.venv or Path(options.cache) / ("venv_keras" if options.keras else "venv"))
+    packages = TENSORFLOW if options.keras else PYTORCH
     python = folder / "bin" / "python"
     if Path(sys.prefix) == folder.resolve():
         return
@@ -49,9 +59,9 @@ def enter_environment(options):
         print(f"making {folder}", file=sys.stderr)
         venv.create(folder, with_pip=True)
     ready = folder / "packages"
-    if not ready.exists() or ready.read_text() != " ".join(PACKAGES):
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        ready.write_text(" ".join(PACKAGES))
+    if not ready.exists() or ready.read_text() != " ".join(packages):
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        ready.write_text(" ".join(packages))
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -85,42 +95,48 @@ def export_dynamo(net, model, sample, path):
         torch.onnx.export(model, tuple(sample.values()), path, dynamic_shapes=automatic, **options)
 
 
-def export_one(net, exporter, folder):
-    import numpy
-    import onnxruntime
+def export_pytorch(net, exporter, path):
     import torch
 
     torch.manual_seed(7)
     torch.backends.mha.set_fastpath_enabled(False)  # fused encoder layers have no ONNX form
     model = net.build().eval()
-    path = str(folder / "model.onnx")
     with torch.no_grad():
         sample = net.tensors(net.export, 1)
         {"torchscript": export_torchscript, "dynamo": export_dynamo}[exporter](net, model, sample, path)
-        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        taken = {value.name for value in session.get_inputs()}
-        for i, extents in enumerate(net.runs):
-            run = folder / str(i)
-            run.mkdir(exist_ok=True)
-            tensors = {k: v.numpy() for k, v in net.tensors(extents, 100 + i).items() if k in taken}
-            try:
-                expected = session.run(None, tensors)[0]
-            except Exception as error:  # the exporter fixed what should be open
-                (run / "refused").write_text(last_words(str(error)))
-                continue
-            for key, value in tensors.items():
-                numpy.save(run / f"{key}.npy", value)
-            numpy.save(run / "expected.npy", numpy.asarray(expected, order="C"))
-            largest = float(numpy.abs(expected[numpy.isfinite(expected)]).max(initial=0))
-            output = session.get_outputs()[0].name
-            (run / "run.json").write_text(json.dumps({"inputs": list(tensors), "output": output, "largest": largest}))
+
+
+def export_one(net, exporter, folder):
+    import numpy
+    import onnxruntime
+
+    path = str(folder / "model.onnx")
+    if exporter == "tf2onnx":
+        net.export(path)
+    else:
+        export_pytorch(net, exporter, path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    taken = {value.name for value in session.get_inputs()}
+    for i, extents in enumerate(net.runs):
+        run = folder / str(i)
+        run.mkdir(exist_ok=True)
+        tensors = {k: numpy.asarray(v) for k, v in net.tensors(extents, 100 + i).items() if k in taken}
+        try:
+            expected = session.run(None, tensors)[0]
+        except Exception as error:  # the exporter fixed what should be open
+            (run / "refused").write_text(last_words(str(error)))
+            continue
+        for key, value in tensors.items():
+            numpy.save(run / f"{key}.npy", value)
+        numpy.save(run / "expected.npy", numpy.asarray(expected, order="C"))
+        largest = float(numpy.abs(expected[numpy.isfinite(expected)]).max(initial=0))
+        output = session.get_outputs()[0].name
+        (run / "run.json").write_text(json.dumps({"inputs": list(tensors), "output": output, "largest": largest}))
 
 
 def export_all(options):
-    """The exports that are not in the cache, one after the other: importing PyTorch takes longer than most of them."""
-    from nets import NETS
-
-    for net, exporter in wanted(options, NETS):
+    """The exports that are not in the cache, one after the other: importing the framework takes longer than most of them."""
+    for net, exporter in wanted(options, nets_of(options)):
         folder = folder_of(options, net, exporter)
         if state_of(folder) is not None:
             continue
@@ -132,6 +148,10 @@ def export_all(options):
             (folder / "failed").unlink()
         except Exception as error:
             (folder / "failed").write_text(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+
+
+def nets_of(options):
+    return importlib.import_module("keras_nets" if options.keras else "nets").NETS
 
 
 def wanted(options, nets):
@@ -224,15 +244,13 @@ def main():
     sys.path.insert(0, str(HERE))
     if options.export:
         return export_all(options)
-    from nets import NETS
-
     counts, report = {}, []
 
     def say(line):
         print(line, flush=True)
         report.append(line)
 
-    for net, exporter in wanted(options, NETS):
+    for net, exporter in wanted(options, nets_of(options)):
         state, lines = judge(options, net, exporter)
         counts[state] = counts.get(state, 0) + 1
         say(f"{net.name:20} {exporter:12} {state}")
