@@ -93,15 +93,26 @@ ValueId sizes_of(NodeContext& c, ValueId scales, bool always) {
   return always ? concat_values(c.emit, std::move(sizes)) : kNoValue;
 }
 
+// The starts and ends of axes [first, last): a constant if they are known, as the gradient needs them.
+ValueId roi_between(NodeContext& c, ValueId roi, int first, int last) {
+  const auto known = c.emit.known_value(roi);
+  if (!known)
+    return concat_values(c.emit, {slice(c.emit, roi, 0, first, last),
+                                  slice(c.emit, roi, 0, c.rank() + first, c.rank() + last)});
+  std::vector<float> numbers;
+  for (const int offset : {0, c.rank()})
+    for (int axis = first; axis < last; ++axis)
+      numbers.push_back(static_cast<float>(load_element(known->data, known->info.dtype, offset + axis)));
+  return c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}},
+                         Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
+}
+
 ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, ValueId x, const Target& target,
                     int first, int last) {
   std::vector<ValueId> operands{x, kNoValue, kNoValue};
   if (target.sizes != kNoValue) operands[1] = slice(c.emit, target.sizes, 0, first, last);
   if (target.scales != kNoValue) operands[2] = slice(c.emit, target.scales, 0, first, last);
-  if (target.roi != kNoValue)
-    operands.push_back(
-        concat_values(c.emit, {slice(c.emit, target.roi, 0, first, last),
-                               slice(c.emit, target.roi, 0, c.rank() + first, c.rank() + last)}));
+  if (target.roi != kNoValue) operands.push_back(roi_between(c, target.roi, first, last));
   return c.emit.emit_many(make_op(attributes), operands, 1)[0];
 }
 
