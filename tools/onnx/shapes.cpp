@@ -89,6 +89,12 @@ ValueId as_vector(Emitter& emit, ValueId x) {
   return x;
 }
 
+ValueId float_values(Emitter& emit, const Shape& shape, std::span<const double> values, DType dtype) {
+  const ValueId exact =
+      emit.constant({.dtype = DType::F64, .shape = shape}, Blob::copy_of(values.data(), values.size_bytes()));
+  return dtype == DType::F64 ? exact : emit.cast(exact, dtype);
+}
+
 ValueId take(Emitter& emit, ValueId x, ValueId index, int64_t axis) {
   op::GatherAttributes attributes;
   attributes.axis = axis;

@@ -36,6 +36,9 @@ ValueId concat_values(Emitter& emit, std::vector<ValueId> vectors);
 /// A scalar or vector of integers as an i64 vector.
 ValueId as_vector(Emitter& emit, ValueId x);
 
+/// Values as a constant of a float type.
+ValueId float_values(Emitter& emit, const Shape& shape, std::span<const double> values, DType dtype);
+
 /// Gather along the axis.
 ValueId take(Emitter& emit, ValueId x, ValueId index, int64_t axis);
 /// The first axis becomes axis `to`, which may count from the end.

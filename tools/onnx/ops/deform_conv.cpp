@@ -10,13 +10,6 @@
 namespace librt::onnx {
 namespace {
 
-/// Values as a constant of a float type.
-ValueId float_values(NodeContext& c, const Shape& shape, std::span<const double> values, DType dtype) {
-  const ValueId exact = c.emit.constant({.dtype = DType::F64, .shape = shape},
-                                        Blob::copy_of(values.data(), values.size_bytes()));
-  return dtype == DType::F64 ? exact : c.emit.cast(exact, dtype);
-}
-
 /// Of the spatial axes, which may be known only at run time; taps are counted over all of them.
 struct Deformed {
   Window window;
@@ -108,7 +101,7 @@ ValueId axis_coordinates(NodeContext& c, const Deformed& d, size_t axis, DType d
       for (int64_t point = 0; point < result; ++point)
         all.push_back(
             coordinate(tap * d.window.dilations[axis] - d.window.pads[axis] + point * stride, image));
-    return float_values(c, {kernel, result}, all, dtype);
+    return float_values(c.emit, {kernel, result}, all, dtype);
   }
   Emitter& e = c.emit;
   const int at = static_cast<int>(axis) + 2;
@@ -118,7 +111,7 @@ ValueId axis_coordinates(NodeContext& c, const Deformed& d, size_t axis, DType d
       e.emit(op::RangeAttributes{}, {e.scalar(0, DType::I64), count, e.scalar(1, DType::I64)});
   const ValueId row =
       reshape_to(e, e.mul(e.cast(steps, dtype), scalar(static_cast<double>(stride))), {1, -1});
-  const ValueId pixel = e.add(row, float_values(c, {kernel, 1}, first, dtype));
+  const ValueId pixel = e.add(row, float_values(c.emit, {kernel, 1}, first, dtype));
   const ValueId n = e.cast(dims_product(e, c.input(0), at, at + 1), dtype);
   return e.sub(e.div(e.add(e.add(pixel, pixel), scalar(1)), n), scalar(1));
 }
@@ -144,7 +137,7 @@ std::pair<ValueId, ValueId> grid_base(NodeContext& c, const Deformed& d, DType d
     const int at = static_cast<int>(axis) + 2;
     const double step = 2 / static_cast<double>(d.image[axis]);
     steps.push_back(d.image[axis] >= 0
-                        ? float_values(c, {1}, {&step, 1}, dtype)
+                        ? float_values(c.emit, {1}, {&step, 1}, dtype)
                         : c.emit.div(c.emit.scalar(2, dtype),
                                      c.emit.cast(dims_product(c.emit, c.input(0), at, at + 1), dtype)));
   }

@@ -12,13 +12,6 @@
 namespace librt::onnx {
 namespace {
 
-/// Values as a constant of a float type.
-ValueId numbers(NodeContext& c, const Shape& shape, std::span<const double> values, DType dtype) {
-  const ValueId exact = c.emit.constant({.dtype = DType::F64, .shape = shape},
-                                        Blob::copy_of(values.data(), values.size_bytes()));
-  return dtype == DType::F64 ? exact : c.emit.cast(exact, dtype);
-}
-
 int64_t matmul_of(std::span<const int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
 }
@@ -75,7 +68,7 @@ Result<ValueId> known_points(NodeContext& c, std::span<const int64_t> spatial, b
       base.push_back(grid_coordinate(rest % spatial[d], spatial[d], align_corners));
     base.push_back(1);
   }
-  return numbers(c, {1, points, static_cast<int64_t>(spatial.size()) + 1}, base, c.dtype());
+  return float_values(c.emit, {1, points, static_cast<int64_t>(spatial.size()) + 1}, base, c.dtype());
 }
 
 /// The same for dynamic extents, an i64 vector.
