@@ -124,7 +124,7 @@ size_t largest_file() noexcept {
   return memory / 2;
 }
 
-Status too_large(const std::string& where, std::string_view what, size_t bytes, size_t limit) {
+Status too_large(const std::string& where, std::string_view what, uint64_t bytes, size_t limit) {
   return Status::make(Code::OutOfMemory, where, ": ", what, " takes ", bytes_text(bytes),
                       ", expected at most ", bytes_text(limit),
                       limit == largest_file() ? " (half of this machine's memory)" : "");

@@ -78,7 +78,7 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes);
 /// The error of a call of the system: "where: what: No space left on device". error: a value of errno.
 Status system_error(const std::string& where, const char* what, int error);
 /// The error that `bytes` of `what` exceed `limit`.
-Status too_large(const std::string& where, std::string_view what, size_t bytes, size_t limit);
+Status too_large(const std::string& where, std::string_view what, uint64_t bytes, size_t limit);
 /// Text from a file for a message: quoted, cut to 60 bytes, control characters as '?'.
 std::string in_quotes(std::string_view text);
 

@@ -137,7 +137,7 @@ std::optional<Image> decode_jpeg(Input bytes, std::string& error, const ImageLim
     return std::nullopt;
   }
   Image image{.width = static_cast<int>(width), .height = static_cast<int>(height), .rgb = {}};
-  image.rgb.resize(size_t{3} * width * height);
+  image.rgb.resize(static_cast<size_t>(3 * width * height));
   if (!finish_jpeg(decoder, image)) {
     error = decoder.message;
     return std::nullopt;

@@ -124,8 +124,8 @@ Result<std::vector<Listed>> list(zip_t* archive, const std::string& path, size_t
                           " bytes, stored or deflated, cannot hold ", uint64_t{stat.size},
                           "; the archive is damaged, or compressed in another way");
     if (stat.size > limit - total) return too_large(path, "what the arrays hold", total + stat.size, limit);
-    total += stat.size;
-    entries.push_back({index, std::move(name), stat.size});
+    total += static_cast<size_t>(stat.size);
+    entries.push_back({index, std::move(name), static_cast<size_t>(stat.size)});
   }
   return entries;
 }
@@ -176,7 +176,7 @@ Status write_npz(const std::string& path, const std::vector<Array>& arrays) {
   zip_stat_t stat;
   if (zip_source_stat(memory, &stat) != 0 || zip_source_open(memory) != 0)
     return Status::make(Code::OutOfMemory, path, ": ", zip_error_strerror(zip_source_error(memory)));
-  Bytes bytes(stat.size);
+  Bytes bytes(static_cast<size_t>(stat.size));
   const zip_int64_t got = zip_source_read(memory, bytes.data(), bytes.size());
   zip_source_close(memory);
   if (got != static_cast<zip_int64_t>(bytes.size()))

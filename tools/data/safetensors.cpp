@@ -184,7 +184,7 @@ Result<Safetensors> read_open(int file, const std::string& path, size_t limit) {
   if (header_bytes > kLargestHeader || header_bytes > size - sizeof header_bytes)
     return invalid_model(path, ": the file is not safetensors, or is cut short: a header of ", header_bytes,
                          " bytes in a file of ", size);
-  std::string text(header_bytes, '\0');
+  std::string text(static_cast<size_t>(header_bytes), '\0');
   RT_TRY(read_at(file, text.data(), text.size(), sizeof header_bytes, path));
   const uint64_t begin = sizeof header_bytes + header_bytes;
   std::string error;
@@ -195,7 +195,7 @@ Result<Safetensors> read_open(int file, const std::string& path, size_t limit) {
   content.metadata = std::move(header->metadata);
   for (Place& place : header->places) {
     Bytes& bytes = place.array.bytes;
-    bytes.resize(place.end - place.begin);
+    bytes.resize(static_cast<size_t>(place.end - place.begin));
     RT_TRY(read_at(file, bytes.data(), bytes.size(), begin + place.begin, path));
     if (place.array.type == DType::Bool)
       for (std::byte& each : bytes) each = each != std::byte{0} ? std::byte{1} : std::byte{0};

@@ -56,7 +56,7 @@ std::optional<Format> parse_format(Bytes chunk, std::string& error) {
 }
 
 float sample(Bytes data, size_t at, const Format& format) {
-  const auto raw = static_cast<uint32_t>(integer(data, at, format.bits / 8));
+  const auto raw = static_cast<uint32_t>(integer(data, at, static_cast<size_t>(format.bits / 8)));
   if (format.tag == kFloat) return std::bit_cast<float>(raw);
   if (format.bits == 8) return (static_cast<float>(raw) - 128) * 0x1p-7f;  // the only unsigned size
   // The bits as the highest ones of an int32.
