@@ -114,6 +114,46 @@ TEST(Quantize, DataIsMovedInBytes) {
   EXPECT_EQ(count(net.graph, OpKind::GatherElements), 1u);
 }
 
+/// x of k spatial axes, of which one has an extent of its own, through a ConvTranspose.
+struct TransposedNet : QuantizedNet {
+  TransposedNet(int64_t k, std::vector<int64_t> window, std::vector<int64_t> strides, int64_t weight_axis) {
+    std::vector<Dim> dims{symbol("batch"), symbol("height")};
+    for (int64_t i = 1; i < k; ++i) dims.push_back({.extent = 3});
+    dims.push_back({.extent = 4});
+    const ValueId x = through(input(dims), 0.02, 110);
+    Shape shape{4};
+    for (const int64_t extent : window) shape.push_back(extent);
+    shape.push_back(5);
+    op::ConvTransposeAttributes attributes;
+    attributes.strides = std::move(strides);
+    ValueId y = b.emit(std::move(attributes),
+                       {x, weight(shape, weight_axis, 1), kNoValue, random_constant(b, {5}, 9)});
+    y = b.emit(op::ReluAttributes{}, {y});
+    output(through(y, 0.05, 3));
+  }
+};
+
+TEST(Quantize, TransposedConvolutionsOfSeparateWindowsAreMatmuls) {
+  const std::vector<int64_t> windows[] = {{3}, {2, 2}, {1, 3}, {2, 1, 2}};
+  for (const auto& window : windows) {
+    const auto k = static_cast<int64_t>(window.size());
+    TransposedNet net(k, window, window, k + 1);
+    transform(net.graph, {"quantize", "fold"}, kOneStep);
+    EXPECT_EQ(count(net.graph, OpKind::QuantizedMatMul), 1u) << print(net.graph);
+    EXPECT_EQ(count(net.graph, OpKind::ConvTranspose), 0u) << print(net.graph);
+    EXPECT_EQ(count(net.graph, OpKind::Relu), 0u) << print(net.graph);
+    EXPECT_EQ(count(net.graph, OpKind::QuantizeLinear), 1u) << print(net.graph);  // of the input
+  }
+}
+
+TEST(Quantize, OtherTransposedConvolutionsStay) {
+  TransposedNet overlapping(2, {3, 2}, {2, 2}, 3), gaps(2, {2, 2}, {2, 3}, 3), rows(2, {2, 2}, {2, 2}, 0);
+  for (TransposedNet* net : {&overlapping, &gaps, &rows}) {
+    transform(net->graph, {"quantize", "fold"}, kOneStep);
+    EXPECT_EQ(count(net->graph, OpKind::ConvTranspose), 1u) << print(net->graph);
+  }
+}
+
 TEST(Quantize, DynamicMatmulsKeepTheirScaleAsAnOperand) {
   Net net;
   Builder& b = net.b;

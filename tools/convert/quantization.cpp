@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/compiler/passes/conv_transpose.h"
 #include "tools/compiler/quantize/calibrate.h"
 #include "tools/compiler/quantize/quantize_aware.h"
 #include "tools/compiler/quantize/quantize_weights.h"
@@ -52,6 +53,7 @@ class Calibration {
   Status run() {
     RT_TRY(measure_f32());
     report_.rows = data_.rows;
+    RT_TRY(compiler::use_matmuls(infer_, model_.states));
     report_.equalized = compiler::equalize_channels(infer_);
     real_ = infer_;
     const QuantizationChoice all = choose();

@@ -4,6 +4,7 @@
 //                  + bias)) becomes one QuantizedConv or QuantizedMatMul; where the weight's zero point is
 //                  not 0, or the weight is not constant, ConvInteger or MatMulInteger and a Requantize.
 //                  Without a QuantizeLinear after it, the result is f32.
+//   ConvTranspose  whose windows lie side by side becomes a QuantizedMatMul and movements
 //   movements      and MaxPool move above DequantizeLinear
 //   functions      of one quantized tensor become a Lookup, also a change of the scale
 //   additions      of two quantized tensors become a QuantizedAdd
@@ -80,10 +81,11 @@ ValueId symmetric_weight(GraphEdit& edit, ValueId quantized, ValueId zero) {
 
 namespace {
 
-void visit(GraphEdit& edit, NodeId id) {
+void quantize_node(GraphEdit& edit, NodeId id) {
   switch (edit.node(id).kind()) {
     case OpKind::Conv:
     case OpKind::MatMul: return quantize_matmul(edit, id);
+    case OpKind::ConvTranspose: return quantize_conv_transpose(edit, id);
     case OpKind::Mul: return take_scale(edit, id);
     case OpKind::Add: return take_bias(edit, id);
     case OpKind::Requantize: return fuse_requantize(edit, id);
@@ -113,7 +115,7 @@ Status quantize(Graph& graph, const PassContext& context) {
   RT_TRY(fold_known(graph, context));
   GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id)
-    if (edit.is_alive(id)) visit(edit, id);
+    if (edit.is_alive(id)) quantize_node(edit, id);
   return edit.finish();
 }
 

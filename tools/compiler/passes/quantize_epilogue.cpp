@@ -2,6 +2,7 @@
 //
 // In the pictures QMatMul is any QuantizedMatMul, QuantizedConv or Requantize with an f32 result that one
 // node reads.
+#include <algorithm>
 #include <array>
 
 #include "tools/compiler/passes/pattern.h"
@@ -46,11 +47,38 @@ std::optional<Open> open_matmul(GraphEdit& edit, ValueId y) {
   return open;
 }
 
-/// Replaces `last` by the quantized operator with what was fused into it.
-void put(GraphEdit& edit, Open open, ValueId matmul, NodeId last) {
-  edit.name_after(edit.producer_id(matmul));
-  const ValueId fresh = edit.builder().emit_many(std::move(open.op), open.inputs, 1)[0];
-  if (fresh != kNoValue) edit.replace(edit.node(last).outputs[0], fresh);
+/// Movements between a value and the first one before it that none of these makes, from the last one to the
+/// first; each reads the one before alone.
+struct Moves {
+  std::vector<NodeId> nodes;
+  ValueId source = kNoValue;
+};
+
+Moves moves_before(GraphEdit& edit, ValueId at, std::initializer_list<OpKind> kinds) {
+  Moves moves{.nodes = {}, .source = at};
+  for (;;) {
+    const NodeId id = edit.producer_id(moves.source);
+    if (id == kNoNode || !is_inner(edit, moves.source) ||
+        std::find(kinds.begin(), kinds.end(), edit.node(id).kind()) == kinds.end())
+      return moves;
+    moves.nodes.push_back(id);
+    moves.source = edit.node(id).inputs[0];
+  }
+}
+
+/// Replaces `last`, after the movements, by the quantized operator with what was fused into it, and the
+/// movements.
+bool put(GraphEdit& edit, Open open, const Moves& moves, NodeId last) {
+  edit.name_after(edit.producer_id(moves.source));
+  ValueId y = edit.builder().emit_many(std::move(open.op), open.inputs, 1)[0];
+  for (size_t i = moves.nodes.size(); i-- > 0;) {
+    std::vector<ValueId> inputs = edit.node(moves.nodes[i]).inputs;
+    inputs[0] = y;
+    edit.name_after(moves.nodes[i]);
+    y = edit.builder().emit_many(OpAttributes(edit.node(moves.nodes[i]).op), inputs, 1)[0];
+  }
+  if (y != kNoValue) edit.replace(edit.node(last).outputs[0], y);
+  return y != kNoValue;
 }
 
 /// A vector over the last axis of y, or a scalar, as an operand of a quantized operator; kNoValue for
@@ -103,7 +131,7 @@ void take_scale(GraphEdit& edit, NodeId id) {
       if (fresh != kNoValue) edit.replace(y, fresh);
     } else {
       open->inputs[open->scale] = edit.builder().mul(open->inputs[open->scale], scale);
-      put(edit, std::move(*open), matmul, id);
+      put(edit, std::move(*open), {.nodes = {}, .source = matmul}, id);
     }
     return;
   }
@@ -121,20 +149,23 @@ void take_bias(GraphEdit& edit, NodeId id) {
     const ValueId bias = per_channel(edit, inputs[1 - i], inputs[i], false);
     if (bias == kNoValue) continue;
     open->inputs[open->bias()] = bias;
-    put(edit, std::move(*open), inputs[i], id);
+    put(edit, std::move(*open), {.nodes = {}, .source = inputs[i]}, id);
     return;
   }
 }
 
 //   QMatMul - Relu (or another activation of an epilogue)        ->        QMatMul(activation)
+//   QMatMul - Reshape - Relu                                     ->        QMatMul(activation) - Reshape
+//
+// with any chain of Reshape and Transpose.
 void take_activation(GraphEdit& edit, NodeId id) {
   const auto activation = activation_of(edit.node(id));
   if (!activation) return;
-  const ValueId matmul = edit.node(id).inputs[0];
-  auto open = open_matmul(edit, matmul);
+  const Moves moves = moves_before(edit, edit.node(id).inputs[0], {OpKind::Reshape, OpKind::Transpose});
+  auto open = open_matmul(edit, moves.source);
   if (!open || open->epilogue() != nullptr) return;
   open->epilogue() = std::make_unique<Epilogue>(*activation);
-  put(edit, std::move(*open), matmul, id);
+  put(edit, std::move(*open), moves, id);
 }
 
 //   QMatMul - Q - y8                      ->        QMatMul(scale and zero point of y8) - y8
@@ -143,31 +174,14 @@ void take_activation(GraphEdit& edit, NodeId id) {
 //
 // with any chain of MaxPool, Reshape and Transpose, which then moves 8 bits.
 bool take_quantize(GraphEdit& edit, const Target& target) {
-  std::vector<NodeId> moves;
-  ValueId at = edit.node(target.node).inputs[0];
-  for (;;) {
-    const NodeId id = edit.producer_id(at);
-    if (id == kNoNode || !is_inner(edit, at)) return false;
-    const OpKind kind = edit.node(id).kind();
-    if (kind != OpKind::MaxPool && kind != OpKind::Reshape && kind != OpKind::Transpose) break;
-    moves.push_back(id);
-    at = edit.node(id).inputs[0];
-  }
-  auto open = open_matmul(edit, at);
+  const Moves moves = moves_before(edit, edit.node(target.node).inputs[0],
+                                   {OpKind::MaxPool, OpKind::Reshape, OpKind::Transpose});
+  auto open = open_matmul(edit, moves.source);
   if (!open) return false;
-  edit.name_after(edit.producer_id(at));
   open->to() = static_cast<uint8_t>(target.to);
   open->inputs[open->bias() + 1] = target.scale;
   open->inputs[open->bias() + 2] = target.zero;
-  ValueId y = edit.builder().emit_many(std::move(open->op), open->inputs, 1)[0];
-  for (size_t i = moves.size(); i-- > 0;) {
-    std::vector<ValueId> inputs = edit.node(moves[i]).inputs;
-    inputs[0] = y;
-    edit.name_after(moves[i]);
-    y = edit.builder().emit_many(OpAttributes(edit.node(moves[i]).op), inputs, 1)[0];
-  }
-  if (y != kNoValue) edit.replace(edit.node(target.node).outputs[0], y);
-  return y != kNoValue;
+  return put(edit, std::move(*open), moves, target.node);
 }
 
 }  // namespace librt::compiler

@@ -56,6 +56,9 @@ Attributes with_window(const auto& from) {
 void quantize_matmul(GraphEdit& edit, NodeId id);
 void fuse_requantize(GraphEdit& edit, NodeId id);
 
+// quantize_conv_transpose.cpp: transposed convolutions whose windows lie side by side, as matmuls in integers
+void quantize_conv_transpose(GraphEdit& edit, NodeId id);
+
 // quantize_epilogue.cpp: what follows them becomes part of them
 void take_scale(GraphEdit& edit, NodeId id);
 void take_bias(GraphEdit& edit, NodeId id);
