@@ -155,6 +155,13 @@ class Walk {
     return std::min(net_.weights.units, g_.hidden - first_unit(panel));
   }
 
+  /// Every other step goes through the panels from the last one: where r is about as large as the L2 cache, a
+  /// step begins with what the one before left there. In the same order at every step, each panel would have
+  /// been evicted by those after it.
+  int64_t panel_at(int64_t s, int64_t i) const noexcept {
+    return (s & 1) != 0 ? panel_begin_ + panel_end_ - 1 - i : i;
+  }
+
   void begin_states() noexcept {
     const int64_t begin = first_unit(panel_begin_), end = first_unit(panel_end_);
     const auto fill = [&](float* state, const float* from) {
@@ -214,7 +221,8 @@ class Walk {
   void step(int64_t s, float* gates, const Crew* crew) noexcept {
     const float* before = h_[s & 1];
     if (g_.kind == CellKind::GRU && !g_.linear_before_reset) {
-      for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
+      for (int64_t i = panel_begin_; i < panel_end_; ++i) {
+        const int64_t panel = panel_at(s, i);
         multiply(before, gates, panel, 0, 2);
         for (int64_t n = row_begin_; n < row_end_; ++n) {
           const int64_t at = n * hidden_stride_ + first_unit(panel);
@@ -223,7 +231,8 @@ class Walk {
       }
       if (crew != nullptr) current_team()->barrier();
     }
-    for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
+    for (int64_t i = panel_begin_; i < panel_end_; ++i) {
+      const int64_t panel = panel_at(s, i);
       if (g_.kind != CellKind::GRU)
         multiply(before, gates, panel, 0, net_.weights.groups);
       else if (g_.linear_before_reset)

@@ -169,16 +169,22 @@ inline float peephole_term(bool any, float peephole, float c) {
   return pick(any, peephole * c, 0.0f);
 }
 
-void lstm_plain(const CellBlock& block, const float* peepholes, bool any, float* c, float* h) {
+/// kPeepholes stands for CellParameters::peepholes: a choice between values inside of the loop keeps it from
+/// being vectorized.
+template <bool kPeepholes>
+void lstm_plain(const CellBlock& block, const float* peepholes, float* c, float* h) {
   float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
         *g_gate = f_gate + block.stride;
+  const auto term = [&](int gate, int j, float state) __attribute__((always_inline)) {
+    return kPeepholes ? peepholes[gate * kUnits + j] * state : 0.0f;
+  };
 #pragma omp simd
   for (int j = 0; j < kUnits; ++j) {
-    const float i = sigmoid(i_gate[j] + peephole_term(any, peepholes[j], c[j]));
-    const float f = sigmoid(f_gate[j] + peephole_term(any, peepholes[2 * kUnits + j], c[j]));
+    const float i = sigmoid(i_gate[j] + term(0, j, c[j]));
+    const float f = sigmoid(f_gate[j] + term(2, j, c[j]));
     const float g = tanh(g_gate[j]);
     const float now = f * c[j] + i * g;
-    const float o = sigmoid(o_gate[j] + peephole_term(any, peepholes[kUnits + j], now));
+    const float o = sigmoid(o_gate[j] + term(1, j, now));
     i_gate[j] = i;
     o_gate[j] = o;
     f_gate[j] = f;
@@ -190,7 +196,8 @@ void lstm_plain(const CellBlock& block, const float* peepholes, bool any, float*
 
 void lstm(const CellParameters& numbers, const CellBlock& block, const float* peepholes, float* c, float* h) {
   const bool any = numbers.peepholes;
-  if (numbers.plain) return lstm_plain(block, peepholes, any, c, h);
+  if (numbers.plain)
+    return any ? lstm_plain<true>(block, peepholes, c, h) : lstm_plain<false>(block, peepholes, c, h);
   float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
         *g_gate = f_gate + block.stride;
 #pragma omp simd
@@ -309,8 +316,9 @@ void lstm_state(const CellParameters& numbers, const CellBack& block, const floa
   lstm(numbers, {pre, kUnits}, peepholes, c, h);
 }
 
-void lstm_back(const CellParameters& numbers, const CellBack& block, const float* peepholes, const float* c,
-               float* grad_c, float* grad_peepholes) {
+template <bool kCoupled>
+void lstm_back_of(const CellParameters& numbers, const CellBack& block, const float* peepholes,
+                  const float* c, float* grad_c, float* grad_peepholes) {
   Gate i, o, f, g, state;
   i.set(numbers.f, numbers.clip, block.pre, peepholes, block.before);
   o.set(numbers.f, numbers.clip, block.pre + kUnits, peepholes + kUnits, c);
@@ -319,14 +327,13 @@ void lstm_back(const CellParameters& numbers, const CellBack& block, const float
   state.set(numbers.h, numbers.clip, c);
   float *grad_i = block.grad, *grad_o = grad_i + block.stride, *grad_f = grad_o + block.stride,
         *grad_g = grad_f + block.stride;
-  const bool coupled = numbers.input_forget;
 #pragma omp simd
   for (int j = 0; j < kUnits; ++j) {
-    const float before = block.before[j], forget = pick(coupled, 1.0f - i.y[j], f.y[j]);
+    const float before = block.before[j], forget = pick(kCoupled, 1.0f - i.y[j], f.y[j]);
     const float to_o = block.grad_h[j] * state.y[j] * o.slope[j];
     const float to_c = grad_c[j] + block.grad_h[j] * o.y[j] * state.slope[j] + to_o * peepholes[kUnits + j];
-    const float to_i = to_c * pick(coupled, g.y[j] - before, g.y[j]) * i.slope[j];
-    const float to_f = pick(coupled, 0.0f, to_c * before * f.slope[j]);
+    const float to_i = to_c * pick(kCoupled, g.y[j] - before, g.y[j]) * i.slope[j];
+    const float to_f = pick(kCoupled, 0.0f, to_c * before * f.slope[j]);
     grad_i[j] = to_i;
     grad_o[j] = to_o;
     grad_f[j] = to_f;
@@ -336,6 +343,12 @@ void lstm_back(const CellParameters& numbers, const CellBack& block, const float
     grad_peepholes[2 * kUnits + j] += to_f * before;
     grad_c[j] = to_c * forget + to_i * peepholes[j] + to_f * peepholes[2 * kUnits + j];
   }
+}
+
+void lstm_back(const CellParameters& numbers, const CellBack& block, const float* peepholes, const float* c,
+               float* grad_c, float* grad_peepholes) {
+  const auto back = numbers.input_forget ? &lstm_back_of<true> : &lstm_back_of<false>;
+  back(numbers, block, peepholes, c, grad_c, grad_peepholes);
 }
 
 void gru_reset(const CellParameters& numbers, const float* pre, float* reset) {
