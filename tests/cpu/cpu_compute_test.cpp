@@ -120,7 +120,8 @@ TEST(CpuConv, Forward) {
 }
 
 TEST(CpuConv, Residual) {
-  for (const auto activation : {op::Activation::None, op::Activation::Relu, op::Activation::Silu}) {
+  using enum op::Activation;
+  for (const auto activation : {None, Relu, Silu, Sigmoid, Tanh, Gelu, GeluTanh}) {
     op::ConvAttributes attributes;
     attributes.pads = {1, 1, 1, 1};
     attributes.epilogue = epilogue(activation, true, true);

@@ -52,6 +52,17 @@ std::vector<Factor> factors_of(const Epilogue& epilogue, int64_t x, const Factor
   return factors;
 }
 
+void add_activation(ProgramBuilder& builder, const CpuDevice& device, const Epilogue& epilogue, DType dtype,
+                    const Tensor& y, When when) {
+  const auto count = static_cast<int64_t>(y.desc.get_size() / size_of(dtype));
+  builder.call(
+      {y.location},
+      [=, &simd = device.simd()](std::byte* const* buffers) {
+        activate(simd, dtype, epilogue.activation, epilogue.alpha, epilogue.beta, buffers[0], count);
+      },
+      when);
+}
+
 /// Adds the primitive `fused`, which ends with the epilogue's activation. oneDNN's max and min lose NaN: the
 /// operands are tested first, and where one is not finite, the primitive without activation, described by
 /// `plain`, runs instead, followed by our own activation loop. (NaN that arises from finite operands, where
@@ -75,13 +86,7 @@ void add_primitive(ProgramBuilder& builder, const CpuDevice& device, const Epilo
   const When otherwise = finite ? When::NotFinite : When::Always;
   const auto desc = plain();
   builder.add(made<Primitive>(desc), arguments, desc.scratchpad_desc(), otherwise);
-  const auto count = static_cast<int64_t>(y.desc.get_size() / size_of(dtype));
-  builder.call(
-      {y.location},
-      [=, &simd = device.simd()](std::byte* const* buffers) {
-        activate(simd, dtype, epilogue.activation, epilogue.alpha, epilogue.beta, buffers[0], count);
-      },
-      otherwise);
+  add_activation(builder, device, epilogue, dtype, y, otherwise);
 }
 
 Desc blocked(const Desc& desc) {
@@ -223,7 +228,7 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
   return caught("this convolution", [&]() -> KernelPtr {
     const ConvDescs d = descs_of(convolution);
     const Epilogue& epilogue = convolution.epilogue;
-    const auto attributes = attributes_for(epilogue);
+    const auto attributes = attributes_for(epilogue, !convolution.late_activation);
     const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),
                     dnnl::memory::format_tag::x);
     // A residual must be in the result's layout, so oneDNN cannot choose that layout. The propagation kind
@@ -254,11 +259,16 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
           engine(), without, kind, algorithm_of(convolution), Desc(desc.src_desc()),
           Desc(desc.weights_desc()), Desc(desc.dst_desc()), d.strides, d.dilations, d.pads_begin, d.pads_end);
     };
-    add_primitive<dnnl::convolution_forward>(
-        builder, device, epilogue, convolution.dtype, desc, plain,
-        factors_of(epilogue, elements_of(d.x), {1, elements_of(d.weight), convolution.constant_weight},
-                   convolution.geometry.output_channels, elements_of(d.y)),
-        arguments, y);
+    if (convolution.late_activation) {
+      builder.add(made<dnnl::convolution_forward>(desc), arguments, desc.scratchpad_desc());
+      add_activation(builder, device, epilogue, convolution.dtype, y, When::Always);
+    } else {
+      add_primitive<dnnl::convolution_forward>(
+          builder, device, epilogue, convolution.dtype, desc, plain,
+          factors_of(epilogue, elements_of(d.x), {1, elements_of(d.weight), convolution.constant_weight},
+                     convolution.geometry.output_channels, elements_of(d.y)),
+          arguments, y);
+    }
     builder.finish_output(y, {output(), d.y});
     const uint32_t residual = epilogue.residual_input >= 0 ? 1u << epilogue.residual_input : 0u;
     return builder.build({convolution.layout, 1u | residual, 1u});

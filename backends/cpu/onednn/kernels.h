@@ -83,6 +83,7 @@ struct Convolution {
   LayoutId layout = kDense;
   const void* constant_weight = nullptr;
   Epilogue epilogue;
+  bool late_activation = false;  ///< by our own loop over the result, not by the primitive
 };
 Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution);
 /// Input 0 grad_output [N,S'..,O], input 1 weight, result [N,S..,C] plus, in f32, an optional bias [C].

@@ -374,17 +374,24 @@ void gru_back(const CellParameters& numbers, const CellBack& block, const float*
   }
 }
 
-void gru_reset_back(const CellParameters& numbers, const CellBack& block, const float* recurrent,
-                    const float* reset, const float* through) {
+template <bool kLinear>
+void gru_reset_back_of(const CellParameters& numbers, const CellBack& block, const float* recurrent,
+                       const float* reset, const float* through) {
   Gate r;
   r.set(numbers.f, numbers.clip, block.pre + kUnits);
   float *grad_r = block.grad + block.stride, *grad_gate = grad_r + block.stride;
 #pragma omp simd
   for (int j = 0; j < kUnits; ++j) {
-    const float to_r = recurrent == nullptr ? through[j] * block.before[j] : grad_gate[j] * recurrent[j];
+    const float to_r = kLinear ? grad_gate[j] * recurrent[j] : through[j] * block.before[j];
     grad_r[j] = to_r * r.slope[j];
-    block.grad_h[j] += through[j] * (recurrent == nullptr ? reset[j] : 1.0f);
+    block.grad_h[j] += through[j] * (kLinear ? 1.0f : reset[j]);
   }
+}
+
+void gru_reset_back(const CellParameters& numbers, const CellBack& block, const float* recurrent,
+                    const float* reset, const float* through) {
+  const auto back = recurrent != nullptr ? &gru_reset_back_of<true> : &gru_reset_back_of<false>;
+  back(numbers, block, recurrent, reset, through);
 }
 
 void rnn_back(const CellParameters& numbers, const float* pre, const float* grad_h, float* grad, int64_t n) {
