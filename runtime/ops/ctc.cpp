@@ -8,7 +8,6 @@
 //   / (p y[t][c]).
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 
 #include "runtime/ops/page_support.h"
@@ -27,16 +26,14 @@ Status infer_ctc(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const Shape& x = node.shape(0);
   if (ctc.blank < 0 || ctc.blank >= x[2])
     return invalid_argument("expected a blank in [0, ", x[2], "), the number of classes, found ", ctc.blank);
-  for (const auto i : std::initializer_list<size_t>{1, 2, 3})
-    RT_TRY(expect_dtype(node, i,
-                        i == 1   ? "labels"
-                        : i == 2 ? "input_lengths"
-                                 : "label_lengths",
-                        kIndexTypes));
-  RT_TRY(expect_rank(node, 1, "labels", 2, 2));
-  RT_TRY(expect_shape(node, 1, "labels", {x[1], node.shape(1)[1]}));
-  RT_TRY(expect_shape(node, 2, "input_lengths", {x[1]}));
-  RT_TRY(expect_shape(node, 3, "label_lengths", {x[1]}));
+  for (size_t i = 1; i <= 3; ++i) {
+    const Label what = i == 1 ? "labels" : i == 2 ? "input_lengths" : "label_lengths";
+    RT_TRY(expect_dtype(node, i, what, kIndexTypes));
+    RT_TRY(expect_rank(node, i, what, i == 1 ? 2 : 1, i == 1 ? 2 : 1));
+    Shape expected = node.shape(i);  // any number of labels
+    expected[0] = x[1];
+    RT_TRY(expect_shape(node, i, what, expected));
+  }
   RT_TRY(add_output(outputs, node.dtype(0), {x[1]}));
   return add_output(outputs, node.input(0));
 }

@@ -19,11 +19,22 @@ DTypeSet parameter_types(DType x) {
   return is_16_bit(x) ? DTypeSet(x, DType::F32) : DTypeSet(x);
 }
 
-/// Input i is a vector of x's channels, of the type of `as`.
-Status expect_channels(const NodeView& node, size_t i, Label what, size_t as, Label as_what) {
-  RT_TRY(expect_shape(node, i, what, Shape{node.shape(0).back()}));
-  if (i != as) return expect_same_dtype(node, i, what, as, as_what);
-  return expect_dtype(node, i, what, parameter_types(node.dtype(0)));
+/// Of (x, scale, bias, mean, variance) or, for a gradient, (x, grad_y, scale, mean, variance): all but x and
+/// grad_y are vectors of x's channels, of one type.
+Status expect_channels(const NodeView& node, bool gradient, Label mean, Label variance) {
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_rank(node, 0, "x", 2));
+  if (gradient) RT_TRY(expect_like_first(node, "grad_y", "x"));
+  const size_t scale = gradient ? 2 : 1;
+  for (size_t i = scale; i < 5; ++i) {
+    const Label what = i == scale ? "scale" : i == 4 ? variance : i == 3 ? mean : "bias";
+    RT_TRY(expect_shape(node, i, what, Shape{node.shape(0).back()}));
+    if (i != scale)
+      RT_TRY(expect_same_dtype(node, i, what, scale, "scale"));
+    else
+      RT_TRY(expect_dtype(node, i, what, parameter_types(node.dtype(0))));
+  }
+  return {};
 }
 
 /// Accepts 0; NaN and infinity fail too.
@@ -35,12 +46,7 @@ Status expect_epsilon(float epsilon) {
 // --- BatchNorm, with given statistics
 
 Status infer_batch_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 2));
-  RT_TRY(expect_channels(node, 1, "scale", 1, "scale"));
-  RT_TRY(expect_channels(node, 2, "bias", 1, "scale"));
-  RT_TRY(expect_channels(node, 3, "mean", 1, "scale"));
-  RT_TRY(expect_channels(node, 4, "variance", 1, "scale"));
+  RT_TRY(expect_channels(node, false, "mean", "variance"));
   RT_TRY(expect_epsilon(node.as<op::BatchNormAttributes>().epsilon));
   return infer_like_first(node, outputs);
 }
@@ -69,12 +75,7 @@ std::vector<ValueId> body_of_batch_norm(Emitter& e, const Node& node, std::span<
 // --- BatchNormTrain, with the batch's own statistics
 
 Status infer_batch_norm_train(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 2));
-  RT_TRY(expect_channels(node, 1, "scale", 1, "scale"));
-  RT_TRY(expect_channels(node, 2, "bias", 1, "scale"));
-  RT_TRY(expect_channels(node, 3, "running_mean", 1, "scale"));
-  RT_TRY(expect_channels(node, 4, "running_variance", 1, "scale"));
+  RT_TRY(expect_channels(node, false, "running_mean", "running_variance"));
   const auto& attributes = node.as<op::BatchNormTrainAttributes>();
   RT_TRY(expect_epsilon(attributes.epsilon));
   const int64_t least = attributes.unbiased ? 2 : 1;
@@ -134,12 +135,7 @@ void gradient_of_batch_norm_train(GradContext& c) {
 // --- BatchNormGrad
 
 Status infer_batch_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 2));
-  RT_TRY(expect_like_first(node, "grad_y", "x"));
-  RT_TRY(expect_channels(node, 2, "scale", 2, "scale"));
-  RT_TRY(expect_channels(node, 3, "batch_mean", 2, "scale"));
-  RT_TRY(expect_channels(node, 4, "batch_inverse_stddev", 2, "scale"));
+  RT_TRY(expect_channels(node, true, "batch_mean", "batch_inverse_stddev"));
   RT_TRY(add_output(outputs, node.input(0)));
   RT_TRY(add_output(outputs, node.input(2)));
   return add_output(outputs, node.input(2));

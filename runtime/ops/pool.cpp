@@ -162,8 +162,7 @@ Status infer_max_pool_grad(const NodeView& node, std::vector<TensorInfo>& output
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_same_dtype(node, 1, "grad_output", 0, "x"));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
-  if (node.shape(1) != geometry.output_shape())
-    return invalid_argument("expected grad_output ", geometry.output_shape(), ", found ", node.shape(1));
+  RT_TRY(expect_shape(node, 1, "grad_output", geometry.output_shape()));
   return add_output(outputs, node.dtype(0), node.shape(0));
 }
 
@@ -236,8 +235,7 @@ Status infer_average_pool_grad(const NodeView& node, std::vector<TensorInfo>& ou
   RT_TRY(expect_dtype(node, 1, "grad_output", kFloats));
   RT_ASSIGN(const Shape shape, shape_value(node, 0, "input_shape"));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(shape, node.as<op::AveragePoolGradAttributes>()));
-  if (node.shape(1) != geometry.output_shape())
-    return invalid_argument("expected grad_output ", geometry.output_shape(), ", found ", node.shape(1));
+  RT_TRY(expect_shape(node, 1, "grad_output", geometry.output_shape()));
   return add_output(outputs, node.dtype(1), shape);
 }
 

@@ -73,7 +73,7 @@ TEST(PagesPool, AverageGradientSpreads) {
   expect_result(attributes, {integers(DType::I64, {1, 2, 1}), f32({1, 2, 1}, {3, 8})},
                 f32({1, 2, 1}, {5.5, 4}));
   expect_error(attributes, {integers(DType::I64, {1, 3, 1}), f32({1, 2, 1}, {3, 8})},
-               "expected grad_output [1,3,1]");
+               "expected grad_output of shape [1,3,1]");
 }
 
 TEST(PagesPool, NoElementsAndErrors) {
