@@ -56,6 +56,7 @@ bool takes_extremes(OpKind kind) {
     case OpKind::Softmax:
     case OpKind::LogSoftmax:
     case OpKind::SoftmaxCrossEntropy:
+    case OpKind::CrossEntropy:
     case OpKind::Exp:
     case OpKind::Sigmoid:
     case OpKind::Tanh:

@@ -72,6 +72,8 @@ std::vector<IndexOperand> index_operands(const Case& c, const CaseValues& values
       return {};
     case OpKind::CtcLoss: return {{1, {}}, {2, {}}, {3, {}}};
     case OpKind::SoftmaxCrossEntropy:
+    case OpKind::CrossEntropy:
+    case OpKind::CrossEntropyGrad:
     case OpKind::RandomUniform:
     case OpKind::RandomNormal: found = {{1, {}}}; break;
     case OpKind::Attention:
@@ -208,7 +210,9 @@ bool takes_both_widths(OpKind kind) {
     case OpKind::RoiAlignGrad:
     case OpKind::TensorScatter:
     case OpKind::CtcLoss:
-    case OpKind::SoftmaxCrossEntropy: return true;
+    case OpKind::SoftmaxCrossEntropy:
+    case OpKind::CrossEntropy:
+    case OpKind::CrossEntropyGrad: return true;
     default: return false;
   }
 }

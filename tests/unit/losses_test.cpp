@@ -144,6 +144,20 @@ TEST(Losses, NothingCountsIsZero) {
   LossGraph(options, f64({2, 3}, {1, 2, 3, 4, 5, 6})).expect(0, {{"labels", labels({2}, {-100, -100})}});
 }
 
+TEST(Losses, IgnoredRowsMayHaveAnyLogits) {
+  LossOptions options;
+  options.ignore_index = 0;
+  options.label_smoothing = 0.1;
+  const Numbers logits = {0.3, -1.2, 2.1, NAN, INFINITY, -INFINITY, NAN, NAN, NAN};
+  const auto [loss, gradient] =
+      LossGraph(options, f64({3, 3}, logits)).run({{"labels", labels({3}, {2, 0, 3})}});
+  const auto [alone, gradient_alone] =
+      LossGraph(options, f64({1, 3}, {0.3, -1.2, 2.1})).run({{"labels", labels({1}, {2})}});
+  EXPECT_EQ(loss, alone);
+  ASSERT_EQ(gradient.size(), 9u);
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(gradient[i], i < 3 ? gradient_alone[i] : 0) << "element " << i;
+}
+
 TEST(Losses, LargeLogitsStayFinite) {
   LossOptions options;
   const ops::HostTensor large = f32({2, 2}, {1e4, -1e4, -1e4, 1e4});

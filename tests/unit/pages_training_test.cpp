@@ -105,5 +105,24 @@ TEST(PagesCrossEntropy, Shapes) {
                "composite's body");
 }
 
+TEST(PagesCrossEntropy, RowShapes) {
+  const auto logits = f32({2, 3}, {0, 0, 0, 0, 0, 0});
+  op::CrossEntropyAttributes rows;
+  expect_error(rows, {logits, integers(DType::I32, {1, 2, 3})}, "expected labels of shape [2], found [3]");
+  expect_error(rows, {logits, vector_of({1, 2})}, "expected labels of type i32, i64");
+  expect_error(rows, {logits, integers(DType::I64, {1, 2}), vector_of({1, 2})},
+               "expected weights of shape [3], found [2]");
+  rows.axis = 0;
+  expect_error(rows, {logits, integers(DType::I64, {1, 2})}, "expected labels of shape [3], found [2]");
+  rows.axis = 2;
+  expect_error(rows, {logits, integers(DType::I64, {1, 2})}, "expected an axis from -2 to 1");
+  rows.axis = -1;
+  expect_error(rows, {f32({2, 0}, {}), integers(DType::I64, {1, 2})}, "expected at least one class");
+  const auto by_row = f32({2}, {0, 0});
+  expect_error(op::CrossEntropyGradAttributes{},
+               {logits, integers(DType::I64, {1, 2}), by_row, by_row, f32({3}, {0, 0, 0})},
+               "expected values by row of shape [2], found [3]");
+}
+
 }  // namespace
 }  // namespace librt::test

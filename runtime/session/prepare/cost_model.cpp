@@ -43,6 +43,8 @@ constexpr std::pair<OpKind, Family> kFamilyOf[] = {
     {OpKind::Softmax, Family::Reduction},
     {OpKind::LogSoftmax, Family::Reduction},
     {OpKind::SoftmaxCrossEntropy, Family::Reduction},
+    {OpKind::CrossEntropy, Family::Reduction},
+    {OpKind::CrossEntropyGrad, Family::Reduction},
     {OpKind::ReduceSum, Family::Reduction},
     {OpKind::ReduceMean, Family::Reduction},
     {OpKind::ReduceMax, Family::Reduction},

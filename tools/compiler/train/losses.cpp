@@ -26,8 +26,8 @@ class LossWriter {
       strip<op::SoftmaxAttributes>();
     if (size_of(e_.value(output_).dtype) < size_of(DType::F32)) output_ = e_.cast(output_, DType::F32);
     switch (loss) {
-      case Loss::CrossEntropy:
-      case Loss::NegativeLogLikelihood: return labelled();
+      case Loss::CrossEntropy: return cross_entropy();
+      case Loss::NegativeLogLikelihood: return negative_log_likelihood();
       case Loss::BinaryCrossEntropy: return binary_cross_entropy();
       case Loss::MeanSquaredError:
       case Loss::MeanAbsoluteError:
@@ -114,50 +114,69 @@ class LossWriter {
     return axis;
   }
 
-  Result<ValueId> labelled() {
-    RT_ASSIGN(const int axis, class_axis());
-    const Value scores = e_.value(output_);
-    const int64_t classes = scores.dims[static_cast<size_t>(axis)].extent;
+  /// Labels of an output with classes on `axis`, after a check of the class weights.
+  Result<ValueId> labels(int axis) {
+    const int64_t classes = classes_on(axis);
     if (!options_.class_weights.empty() && static_cast<int64_t>(options_.class_weights.size()) != classes)
       return invalid_argument("train: expected ", classes, " class weights, one for each class, found ",
                               options_.class_weights.size());
     std::vector<int> axes = all_axes(output_);
     axes.erase(axes.begin() + axis);
-    const ValueId labels = input("labels", DType::I64, std::move(axes));
-    const ValueId log_probability =
-        options_.loss == Loss::CrossEntropy ? log_softmax(output_, axis) : output_;
+    return input("labels", DType::I64, std::move(axes));
+  }
+  int64_t classes_on(int axis) const { return e_.value(output_).dims[static_cast<size_t>(axis)].extent; }
 
+  /// The sum of the losses by the sum of the weights. If no label counts: 0, not 0 / 0.
+  ValueId weighted_mean(ValueId loss, ValueId weight) {
+    weight_ = e_.reduce_sum(weight, {}, false);
+    const ValueId divisor = e_.emit(op::MaximumAttributes{}, {weight_, number(FLT_MIN)});
+    return e_.div(e_.reduce_sum(loss, {}, false), divisor);
+  }
+
+  Result<ValueId> cross_entropy() {
+    RT_ASSIGN(const int axis, class_axis());
+    RT_ASSIGN(const ValueId chosen, labels(axis));
+    op::CrossEntropyAttributes attributes;
+    attributes.axis = axis;
+    attributes.ignore_index = options_.ignore_index.value_or(-1);
+    attributes.label_smoothing = options_.label_smoothing;
+    std::vector<ValueId> inputs{output_, chosen};
+    if (!options_.class_weights.empty()) inputs.push_back(vector(options_.class_weights));
+    const std::vector<ValueId> rows = e_.emit_many(make_op(attributes), inputs, 4);
+    RT_TRY(Status(e_.status()));
+    return weighted_mean(rows[0], rows[1]);
+  }
+
+  Result<ValueId> negative_log_likelihood() {
+    RT_ASSIGN(const int axis, class_axis());
+    RT_ASSIGN(const ValueId chosen, labels(axis));
+    const int64_t classes = classes_on(axis);
     // Labels that do not count pick class 0, and the result is discarded: it may be infinite.
     const auto whole = [&](int64_t value) { return e_.scalar(static_cast<double>(value), DType::I64); };
     ValueId counts =
-        e_.emit(op::AndAttributes{}, {e_.emit(op::GreaterOrEqualAttributes{}, {labels, whole(0)}),
-                                      e_.emit(op::LessAttributes{}, {labels, whole(classes)})});
+        e_.emit(op::AndAttributes{}, {e_.emit(op::GreaterOrEqualAttributes{}, {chosen, whole(0)}),
+                                      e_.emit(op::LessAttributes{}, {chosen, whole(classes)})});
     if (options_.ignore_index) {
-      const ValueId ignored = e_.emit(op::EqualAttributes{}, {labels, whole(*options_.ignore_index)});
+      const ValueId ignored = e_.emit(op::EqualAttributes{}, {chosen, whole(*options_.ignore_index)});
       counts = e_.emit(op::AndAttributes{}, {counts, e_.emit(op::NotAttributes{}, {ignored})});
     }
-    const ValueId safe = choose(counts, labels, whole(0));
+    const ValueId safe = choose(counts, chosen, whole(0));
     op::GatherElementsAttributes along_classes;
     along_classes.axis = axis;
     const ValueId column = e_.reshape(safe, ops::shape_with_ones(e_, output_, std::array{axis}));
-    const ValueId picked = e_.emit(along_classes, {log_probability, column});
-    ValueId loss = e_.neg(e_.reshape(picked, ops::shape_value(e_, labels)));
-    ValueId weight = kNoValue;
+    const ValueId picked = e_.emit(along_classes, {output_, column});
+    ValueId loss = e_.neg(e_.reshape(picked, ops::shape_value(e_, chosen)));
+    ValueId weight = number(1);
     if (!options_.class_weights.empty()) {
       weight = e_.emit(op::GatherAttributes{}, {vector(options_.class_weights), safe});
       loss = e_.mul(loss, weight);
     }
     if (options_.label_smoothing > 0) {
-      const ValueId all = scaled(sum_over_classes(log_probability, axis),
-                                 -options_.label_smoothing / static_cast<double>(classes));
+      const ValueId all =
+          scaled(sum_over_classes(output_, axis), -options_.label_smoothing / static_cast<double>(classes));
       loss = e_.add(scaled(loss, 1 - options_.label_smoothing), all);
     }
-    const ValueId share = choose(counts, weight == kNoValue ? number(1) : weight, number(0));
-    const ValueId total = e_.reduce_sum(ops::keep_where(e_, counts, loss), {}, false);
-    // If no label counts: 0, not 0 / 0.
-    weight_ = e_.reduce_sum(share, {}, false);
-    const ValueId divisor = e_.emit(op::MaximumAttributes{}, {weight_, number(FLT_MIN)});
-    return e_.div(total, divisor);
+    return weighted_mean(ops::keep_where(e_, counts, loss), choose(counts, weight, number(0)));
   }
 
   /// sum over classes of weight times log probability
