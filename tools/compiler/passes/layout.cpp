@@ -12,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "runtime/ops/page.h"
 #include "tools/compiler/edit/graph_edit.h"
@@ -86,22 +87,34 @@ const Permutation* permutation_of(GraphEdit& edit, ValueId value) {
 /// Bounds the time for each Transpose.
 constexpr size_t kMostReaders = 1024;
 
-/// Elements that a Transpose of `value` would move where it comes to rest: at a reader that lets none pass,
-/// or nowhere if all readers are Transposes. left: readers that may still be looked at.
-double landing_cost(GraphEdit& edit, ValueId value, size_t& left, int depth = 6) {
-  const size_t count = edit.use_count(value);
-  if (depth == 0 || edit.is_output(value) || count == 0 || count > left) return elements(edit, value);
-  left -= count;
-  const std::vector<NodeId> readers = edit.users(value);
-  double cost = 0;
-  for (NodeId reader : readers) {
-    const Node& node = edit.node(reader);
-    if (node.kind() == OpKind::Transpose || node.kind() == OpKind::Shape) continue;
-    if (class_of(node.kind()) == Class::Barrier) return elements(edit, value);
-    cost += landing_cost(edit, node.outputs[0], left, depth - 1);
+/// Elements that a Transpose of a value would move where it comes to rest: at a reader that lets none pass,
+/// or nowhere if all readers are Transposes.
+class Landing {
+ public:
+  explicit Landing(GraphEdit& edit) : edit_(edit) {}
+
+  double cost(ValueId value, int depth = 6) {
+    // Where paths meet again, as those of x sigmoid(x) do, one Transpose goes on.
+    if (!seen_.insert(value).second) return 0;
+    const size_t count = edit_.use_count(value);
+    if (depth == 0 || edit_.is_output(value) || count == 0 || count > left_) return elements(edit_, value);
+    left_ -= count;
+    double sum = 0;
+    for (const NodeId reader : edit_.users(value)) {
+      const Node& node = edit_.node(reader);
+      if (node.kind() == OpKind::Transpose || node.kind() == OpKind::Shape) continue;
+      if (class_of(node.kind()) == Class::Barrier) return elements(edit_, value);
+      // A quantized graph is looked through as far as the same one without quantization.
+      sum += cost(node.outputs[0], class_of(node.kind()) == Class::Quantization ? depth : depth - 1);
+    }
+    return sum;
   }
-  return cost;
-}
+
+ private:
+  GraphEdit& edit_;
+  size_t left_ = kMostReaders;  ///< readers that may still be looked at
+  std::set<ValueId> seen_;
+};
 
 /// Whether the Transpose that produces `value` disappears once its readers no longer need it.
 bool can_vanish(GraphEdit& edit, ValueId value) {
@@ -176,8 +189,7 @@ const Permutation* choose_permutation(GraphEdit& edit, const Node& node, size_t 
     }
     // A little more at the result than at the operands (padding) is still fine.
     gain *= gain > 0 ? 1.25 : 1;
-    size_t left = kMostReaders;
-    gain -= landing_cost(edit, y, left);
+    gain -= Landing(edit).cost(y);
     if (gain > best_gain) {
       best = p;
       best_gain = gain;
