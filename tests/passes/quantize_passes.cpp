@@ -86,16 +86,45 @@ TEST(Quantize, OperatorsBetweenStayQuantized) {
   pool.kernel = {2, 2};
   pool.strides = {2, 2};
   const ValueId pooled = net.through(b.emit(std::move(pool), {x}), 0.02, 110);
-  const ValueId swished = net.through(b.emit(op::HardSwishAttributes{}, {pooled}), 0.015, 30);
+  const ValueId other = net.through(
+      net.input({net.symbol("batch"), {.extent = 3}, {.extent = 3}, {.extent = 4}}, "other"), 0.02, 110);
+  const ValueId swished = net.through(b.emit(op::HardSwishAttributes{}, {other}), 0.015, 30);
   const ValueId sum = net.through(b.emit(op::ReluAttributes{}, {b.add(pooled, swished)}), 0.02, 0);
   op::ConcatAttributes concat;
   concat.axis = 3;
   net.output(net.through(b.emit(concat, {sum, pooled}), 0.02, 100));
   transform(net.graph, {"quantize", "common_subexpr", "fold"}, kOneStep);
   EXPECT_EQ(count(net.graph, OpKind::QuantizedAdd), 1u) << print(net.graph);
-  EXPECT_EQ(count(net.graph, OpKind::QuantizeLinear), 1u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::QuantizeLinear), 2u) << print(net.graph);
   EXPECT_EQ(count(net.graph, OpKind::DequantizeLinear), 1u) << print(net.graph);
   EXPECT_GE(count(net.graph, OpKind::Lookup), 2u) << print(net.graph);
+}
+
+// Quantizers see no Silu, but a Sigmoid and a Mul, and quantize what is between.
+TEST(Quantize, FunctionsThatReadATensorTwiceAreOneTable) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 6}, {.extent = 5}}), 0.05, 110);
+  const ValueId gate = net.through(b.emit(op::SigmoidAttributes{}, {x}), 1.0 / 255, 0);
+  const ValueId gated = net.through(b.mul(b.mul(x, net.number(0.5)), gate), 0.02, 20);
+  // One value for all, as a table.
+  const ValueId half =
+      net.through(b.emit(op::SigmoidAttributes{}, {b.mul(gated, net.number(1e-9))}), 1.0 / 255, 0);
+  net.output(net.through(b.mul(gated, half), 0.02, 20));
+  transform(net.graph, {"quantize", "common_subexpr", "fold"}, kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::Lookup), 1u) << print(net.graph);
+  EXPECT_EQ(net.graph.nodes.size(), 3u) << print(net.graph);  // and one conversion at each end
+}
+
+TEST(Quantize, FunctionsOfTwoTensorsStay) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 6}}), 0.05, 110);
+  const ValueId other = net.through(net.input({net.symbol("batch"), {.extent = 6}}, "other"), 0.05, 110);
+  const ValueId gate = net.through(b.emit(op::SigmoidAttributes{}, {other}), 1.0 / 255, 0);
+  net.output(net.through(b.mul(x, gate), 0.02, 20));
+  transform(net.graph, {"quantize", "common_subexpr", "fold"}, kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::Mul), 1u) << print(net.graph);
 }
 
 TEST(Quantize, DataIsMovedInBytes) {

@@ -1,4 +1,7 @@
 // Functions of one quantized tensor as tables of 256 entries.
+#include <algorithm>
+#include <map>
+
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/passes/quantize_rewrites.h"
@@ -18,67 +21,111 @@ bool same_number(GraphEdit& edit, ValueId a, ValueId b) {
   return left && right && *left == *right;
 }
 
-/// f(x) of one operand x, of its shape and type; any other operand is a scalar constant.
-bool is_function(GraphEdit& edit, const Node& node, ValueId& x) {
+/// The operands of a function of each element, all of the result's shape and type; any other operand is a
+/// number. Empty for all other nodes.
+std::vector<ValueId> operands_of(GraphEdit& edit, const Node& node) {
   const ops::Form form = ops::form_of(node.kind());
-  if (form == ops::Form::Unary) {
-    x = node.inputs[0];
+  if (form == ops::Form::Unary) return {node.inputs[0]};
+  if (form != ops::Form::Broadcast || node.inputs.size() != 2) return {};
+  std::vector<ValueId> operands;
+  for (const ValueId input : node.inputs) {
+    if (edit.uniform(input)) continue;
+    if (!edit.same_info(input, node.outputs[0])) return {};
+    operands.push_back(input);
+  }
+  return operands;
+}
+
+/// What a QuantizeLinear reads, as a function of one quantized tensor: nodes of f32 and the values that they
+/// read, down to a tensor in 8 bits.
+struct Functions {
+  std::vector<NodeId> nodes;     ///< each after those that it reads; without DequantizeLinear
+  std::vector<ValueId> sources;  ///< in 8 bits, what is dequantized; in the end the same one
+};
+constexpr size_t kMostFunctions = 32;
+
+/// Goes up from `value` to DequantizeLinear nodes. Only they, and what is inside of the function alone, may
+/// have other readers.
+bool collect(GraphEdit& edit, ValueId value, Functions& found) {
+  const NodeId id = edit.producer_id(value);
+  if (id == kNoNode || found.nodes.size() > kMostFunctions) return false;
+  if (edit.node(id).kind() == OpKind::DequantizeLinear) {
+    const auto x = whole_quantized(edit, value);
+    if (!x || !edit.uniform(x->scale) || edit.is_constant(x->quantized)) return false;
+    found.sources.push_back(x->quantized);
     return true;
   }
-  if (form != ops::Form::Broadcast || node.inputs.size() != 2) return false;
-  const bool second = edit.uniform(node.inputs[1]).has_value();
-  if (!second && !edit.uniform(node.inputs[0])) return false;
-  x = node.inputs[second ? 0 : 1];
-  return edit.same_info(x, node.outputs[0]);
+  if (!is_inner(edit, value)) return false;
+  const std::vector<ValueId> operands = operands_of(edit, edit.node(id));
+  for (const ValueId operand : operands)
+    if (!collect(edit, operand, found)) return false;
+  found.nodes.push_back(id);
+  return !operands.empty();
 }
 
-/// The nodes from the first function to the QuantizeLinear `last`, each of which reads only the one before;
-/// empty where they do not begin with a DequantizeLinear, whose result is `start`.
-std::vector<NodeId> functions_before(GraphEdit& edit, NodeId last, ValueId& start) {
-  std::vector<NodeId> chain{last};
-  start = edit.node(last).inputs[0];
-  for (;;) {
-    const NodeId id = edit.producer_id(start);
-    if (id == kNoNode) return {};
-    if (edit.node(id).kind() == OpKind::DequantizeLinear) return chain;
-    ValueId x = kNoValue;
-    if (!is_inner(edit, start) || !is_function(edit, edit.node(id), x)) return {};
-    chain.insert(chain.begin(), id);
-    start = x;
+/// Where x8 and a function of x8 are read, x8: its function is a Lookup by now. kNoValue where there are
+/// several.
+ValueId one_source(GraphEdit& edit, std::vector<ValueId> sources) {
+  for (size_t steps = 0; steps < kMostFunctions; ++steps) {
+    std::sort(sources.begin(), sources.end());
+    sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+    if (sources.size() == 1) return sources[0];
+    const auto looked_up = std::find_if(sources.begin(), sources.end(), [&](ValueId source) {
+      const Node* node = edit.producer(source, OpKind::Lookup);
+      return node != nullptr && edit.is_constant(node->inputs[1]);
+    });
+    if (looked_up == sources.end()) return kNoValue;
+    *looked_up = edit.producer(*looked_up)->inputs[0];
   }
+  return kNoValue;
 }
 
-/// The 256 results of the chain after DequantizeLinear, by the bits of x.
-std::optional<Blob> table_of(GraphEdit& edit, const Quantized& x, std::span<const NodeId> chain) {
-  const std::optional<double> scale = edit.uniform(x.scale);
-  if (!scale) return std::nullopt;
-  const DType dtype = edit.value(x.quantized).dtype;
+/// Copies the nodes that compute a value from `source` into a graph whose x stands for it.
+class Copy {
+ public:
+  Copy(GraphEdit& edit, Builder& b, ValueId source, ValueId x) : edit_(edit), b_(b) { copied_[source] = x; }
+
+  ValueId of(ValueId value) {
+    if (value == kNoValue) return kNoValue;
+    if (const auto found = copied_.find(value); found != copied_.end()) return found->second;
+    return copied_[value] = made(value);
+  }
+
+ private:
+  ValueId made(ValueId value) {
+    const Node* node = edit_.producer(value);
+    if (node == nullptr) return number(value);
+    const OpAttributes op = node->op;
+    std::vector<ValueId> inputs;
+    for (const ValueId input : std::vector<ValueId>(node->inputs)) {
+      const bool is_table = op.type == OpKind::Lookup && inputs.size() == 1;
+      inputs.push_back(is_table ? table(input) : of(input));
+      if (input != kNoValue && inputs.back() == kNoValue) return kNoValue;
+    }
+    return b_.emit_many(OpAttributes(op), inputs, 1)[0];
+  }
+
+  /// The numbers of a constant may fill a tensor of another shape than the 256 elements here.
+  ValueId number(ValueId value) {
+    const auto found = edit_.uniform(value);
+    return found ? b_.scalar(*found, edit_.value(value).dtype) : kNoValue;
+  }
+  ValueId table(ValueId value) { return b_.constant(edit_.value(value).info(), edit_.value(value).data); }
+
+  GraphEdit& edit_;
+  Builder& b_;
+  std::map<ValueId, ValueId> copied_;
+};
+
+/// The 256 values of y by the bits of `source`, of which it is a function.
+std::optional<Blob> table_of(GraphEdit& edit, ValueId source, ValueId y) {
+  const DType dtype = edit.value(source).dtype;
   Graph graph;
   Builder b(graph);
-  ValueId at = b.input("x", dtype, {Dim{.extent = 256, .symbol = -1}});
-  const auto copy = [&](ValueId id) {
-    return id == kNoValue ? kNoValue : b.scalar(*edit.uniform(id), edit.value(id).dtype);
-  };
-  op::DequantizeLinearAttributes real;
-  real.to = static_cast<uint8_t>(DType::F32);
-  at = b.emit(real, {at, copy(x.scale), copy(x.zero)});
-  for (const NodeId id : chain) {
-    const Node& node = edit.node(id);
-    std::vector<ValueId> inputs;
-    ValueId operand = node.inputs[0];
-    if (node.kind() != OpKind::QuantizeLinear) is_function(edit, node, operand);
-    for (const ValueId input : node.inputs) {
-      if (input == operand) {
-        inputs.push_back(at);
-        continue;
-      }
-      if (input != kNoValue && !edit.uniform(input)) return std::nullopt;
-      inputs.push_back(copy(input));
-    }
-    at = b.emit_many(OpAttributes(node.op), inputs, 1)[0];
-  }
-  if (at == kNoValue) return std::nullopt;
-  b.output(at);
+  const ValueId x = b.input("x", dtype, {Dim{.extent = 256, .symbol = -1}});
+  const ValueId result = Copy(edit, b, source, x).of(y);
+  if (result == kNoValue) return std::nullopt;
+  b.output(result);
   if (!expand_composites(graph, {}).ok()) return std::nullopt;
   std::vector<std::byte> quantized(256);
   for (size_t i = 0; i < quantized.size(); ++i) quantized[i] = static_cast<std::byte>(i);
@@ -93,25 +140,29 @@ std::optional<Blob> table_of(GraphEdit& edit, const Quantized& x, std::span<cons
 //   x8 - DQ - Sigmoid - Mul by 2 - Q - y8        ->        x8 - Lookup(256 entries) - y8
 //   x8 - DQ - Q - x8                             ->        x8        the same scale and zero point
 //
-// with any chain of functions of one tensor.
+//   x8 - DQ -------------------- Mul - Q - y8    ->        x8 - Lookup(256 entries) - y8
+//     '- DQ - Sigmoid - Q - DQ -'
+//
+// with any functions of one tensor.
 bool quantize_function(GraphEdit& edit, const Target& target) {
-  ValueId start = kNoValue;
-  const std::vector<NodeId> chain = functions_before(edit, target.node, start);
-  if (chain.empty()) return false;
-  const auto x = whole_quantized(edit, start);
-  if (!x || edit.is_constant(x->quantized)) return false;
-  const ValueId y = edit.node(target.node).outputs[0];
-  const bool same = edit.value(x->quantized).dtype == target.to &&
-                    same_number(edit, x->scale, target.scale) && same_number(edit, x->zero, target.zero);
-  if (chain.size() == 1 && same) {
-    edit.replace(y, x->quantized);
-    return true;
+  const ValueId real = edit.node(target.node).inputs[0], y = edit.node(target.node).outputs[0];
+  Functions found;
+  if (!collect(edit, real, found)) return false;
+  const ValueId source = one_source(edit, found.sources);
+  if (source == kNoValue) return false;
+  if (found.nodes.empty()) {
+    const auto x = whole_quantized(edit, real);
+    if (edit.value(source).dtype == target.to && same_number(edit, x->scale, target.scale) &&
+        same_number(edit, x->zero, target.zero)) {
+      edit.replace(y, source);
+      return true;
+    }
   }
-  const auto table = table_of(edit, *x, chain);
+  const auto table = table_of(edit, source, y);
   if (!table) return false;
-  edit.name_after(chain.front());
+  edit.name_after(found.nodes.empty() ? target.node : found.nodes.front());
   const ValueId entries = edit.builder().constant({.dtype = target.to, .shape = {256}}, *table);
-  const ValueId fresh = edit.emit(op::LookupAttributes{}, {x->quantized, entries});
+  const ValueId fresh = edit.emit(op::LookupAttributes{}, {source, entries});
   if (fresh == kNoValue) return false;
   edit.replace(y, fresh);
   return true;
