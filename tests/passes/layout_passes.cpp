@@ -89,6 +89,37 @@ TEST(Layout, MovesThroughQuantization) {
   EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
 }
 
+// x sigmoid(x), its mean and its halves, each quantized: both operands of the product come from one
+// Transpose, and the next convolutions are many nodes away.
+TEST(Layout, LooksThroughQuantizationAndWherePathsMeet) {
+  Net net;
+  Builder& b = net.b;
+  const auto quantized = [&](ValueId x) {
+    op::QuantizeLinearAttributes quantize;
+    quantize.to = static_cast<uint8_t>(DType::U8);
+    op::DequantizeLinearAttributes dequantize;
+    dequantize.to = static_cast<uint8_t>(DType::F32);
+    const ValueId scale = b.scalar(0.02, DType::F32), zero = b.scalar(110, DType::U8);
+    return b.emit(dequantize, {b.emit(quantize, {x, scale, zero}), scale, zero});
+  };
+  const auto half = [&](ValueId x, int64_t begin) {
+    op::SliceAttributes slice;
+    slice.axes = {1};
+    return quantized(b.emit(std::move(slice), {x, b.ints(std::array{begin}), b.ints(std::array{begin + 4})}));
+  };
+  ValueId x = net.to_first(net.input({net.symbol("batch"), net.symbol("h"), {.extent = 6}, {.extent = 4}}));
+  x = quantized(net.conv(x, {8, 3, 3, 4}, 1, {1, 1, 1, 1}));
+  ValueId y = quantized(b.mul(x, quantized(b.emit(op::SigmoidAttributes{}, {x}))));
+  y = quantized(b.mul(y, quantized(b.reduce_mean(y, {2, 3}))));
+  const ValueId low = half(y, 0), high = half(y, 4);
+  op::ConcatAttributes concat;
+  concat.axis = 1;
+  y = b.emit(concat, {low, quantized(net.conv(high, {4, 3, 3, 4}, 2, {1, 1, 1, 1}))});
+  net.output(net.to_last(net.conv(y, {4, 1, 1, 8}, 3)));
+  transform(net.graph, {"layout", "canonicalize"}, 0.03);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 0u) << print(net.graph);
+}
+
 TEST(Layout, PatchesOfAVisionTransformer) {
   Net net;
   Builder& b = net.b;
