@@ -51,7 +51,7 @@ bool collect(GraphEdit& edit, ValueId value, Functions& found) {
   if (id == kNoNode || found.nodes.size() > kMostFunctions) return false;
   if (edit.node(id).kind() == OpKind::DequantizeLinear) {
     const auto x = whole_quantized(edit, value);
-    if (!x || !edit.uniform(x->scale) || edit.is_constant(x->quantized)) return false;
+    if (!x || edit.is_constant(x->quantized)) return false;
     found.sources.push_back(x->quantized);
     return true;
   }
@@ -93,21 +93,24 @@ class Copy {
 
  private:
   ValueId made(ValueId value) {
+    if (const ValueId constant = number(value); constant != kNoValue) return constant;
     const Node* node = edit_.producer(value);
-    if (node == nullptr) return number(value);
+    if (node == nullptr) return kNoValue;
     const OpAttributes op = node->op;
+    const bool broadcasts = ops::form_of(op.type) == ops::Form::Broadcast;
     std::vector<ValueId> inputs;
     for (const ValueId input : std::vector<ValueId>(node->inputs)) {
+      // Whatever else a node reads is a number, or it is no function of x alone.
       const bool is_table = op.type == OpKind::Lookup && inputs.size() == 1;
-      inputs.push_back(is_table ? table(input) : of(input));
+      inputs.push_back(is_table ? table(input) : inputs.empty() || broadcasts ? of(input) : number(input));
       if (input != kNoValue && inputs.back() == kNoValue) return kNoValue;
     }
     return b_.emit_many(OpAttributes(op), inputs, 1)[0];
   }
 
-  /// The numbers of a constant may fill a tensor of another shape than the 256 elements here.
+  /// The number of a constant: it may fill a tensor of another shape than the 256 elements here.
   ValueId number(ValueId value) {
-    const auto found = edit_.uniform(value);
+    const auto found = value == kNoValue ? std::nullopt : edit_.uniform(value);
     return found ? b_.scalar(*found, edit_.value(value).dtype) : kNoValue;
   }
   ValueId table(ValueId value) { return b_.constant(edit_.value(value).info(), edit_.value(value).data); }
