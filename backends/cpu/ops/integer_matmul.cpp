@@ -78,12 +78,15 @@ struct MatMulPlan {
 
   /// Column sums of b, minus the shift.
   void column_sums(const void* b_bytes, int32_t* sums) const noexcept {
-    const auto* b = static_cast<const std::byte*>(b_bytes);
-    for (int64_t matrix = 0; matrix < g.b_batch.elements(); ++matrix, sums += g.n) {
-      std::fill(sums, sums + g.n, static_cast<int32_t>(-b_shift * g.k));
-      for (int64_t k = 0; k < g.k; ++k, b += g.n)
-        simd->loops<QuantizeLoops>().multiply_add[b_signed ? 0 : 1](sums, b, 1, g.n);
-    }
+    parallel_for(g.b_batch.elements(), g.k * g.n, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t matrix = begin; matrix < end; ++matrix) {
+        const auto* b = static_cast<const std::byte*>(b_bytes) + matrix * g.k * g.n;
+        int32_t* of_matrix = sums + matrix * g.n;
+        std::fill(of_matrix, of_matrix + g.n, static_cast<int32_t>(-b_shift * g.k));
+        for (int64_t k = 0; k < g.k; ++k, b += g.n)
+          simd->loops<QuantizeLoops>().multiply_add[b_signed ? 0 : 1](of_matrix, b, 1, g.n);
+      }
+    });
   }
   /// Column zero points of b, minus the shift.
   void column_zeros(const void* b_zero_bytes, int32_t* zeros) const noexcept {
@@ -98,15 +101,23 @@ struct MatMulPlan {
     const int64_t matrix = g.operand_index(a_zero.batch, batch) * a_zero.extent;
     return byte_at(a_zero_bytes, a_signed, matrix + (a_zero.extent == 1 ? 0 : row));
   }
-  /// y -= za sum b + zb (sum a - K za), for one row.
-  void correct_row(int32_t* y, const std::byte* a_row, int64_t batch, int32_t za, const int32_t* sums,
-                   const int32_t* zeros) const noexcept {
-    const int32_t* b_sums = has_a_zero ? sums + g.operand_index(g.b_batch, batch) * g.n : y;
-    const int32_t* b_zeros = shifted() ? zeros + g.operand_index(b_zero.batch, batch) * g.n : y;
-    const int32_t a_sum = shifted() ? simd->loops<QuantizeLoops>().sum_row[a_signed ? 0 : 1](a_row, g.k) -
-                                          static_cast<int32_t>(g.k) * za
-                                    : 0;
-    simd->loops<QuantizeLoops>().combine_integers(y, b_sums, -za, b_zeros, -a_sum, g.n);
+  /// y -= za sum b + zb (sum a - K za), for rows [begin, end) of one matrix of the result, counted over all
+  /// of them.
+  void correct_rows(int64_t batch, int64_t begin, int64_t end, int32_t* y, const std::byte* a,
+                    const void* a_zero_bytes, const int32_t* sums, const int32_t* zeros) const noexcept {
+    const auto& loops = simd->loops<QuantizeLoops>();
+    a += g.operand_index(g.a_batch, batch) * g.m * g.k;
+    sums += g.operand_index(g.b_batch, batch) * g.n;
+    zeros += g.operand_index(b_zero.batch, batch) * g.n;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i - batch * g.m;
+      const int32_t za = row_zero(a_zero_bytes, batch, row);
+      const int32_t a_sum =
+          shifted() ? loops.sum_row[a_signed ? 0 : 1](a + row * g.k, g.k) - static_cast<int32_t>(g.k) * za
+                    : 0;
+      int32_t* y_row = y + i * g.n;
+      loops.combine_integers(y_row, has_a_zero ? sums : y_row, -za, shifted() ? zeros : y_row, -a_sum, g.n);
+    }
   }
 };
 
@@ -152,10 +163,10 @@ Result<KernelPtr> create_matmul(CpuDevice& device, const NodeView& node, Produce
     int32_t* zeros = scratch + plan.sums_count();
     plan.column_zeros(at(3), zeros);
     parallel_for(of.batch.elements() * of.m, of.k + of.n, 1, [&](int64_t begin, int64_t end) noexcept {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t batch = i / of.m, row = i % of.m;
-        const std::byte* a_row = at(0) + (of.operand_index(of.a_batch, batch) * of.m + row) * of.k;
-        plan.correct_row(y + i * of.n, a_row, batch, plan.row_zero(at(2), batch, row), sums, zeros);
+      while (begin < end) {
+        const int64_t batch = begin / of.m, last = std::min(end, (batch + 1) * of.m);
+        plan.correct_rows(batch, begin, last, y, at(0), at(2), sums, zeros);
+        begin = last;
       }
     });
   };
