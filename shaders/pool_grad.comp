@@ -11,12 +11,18 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y4 { vec4 y4[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Where { uint where[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Where4 { uvec4 where4[]; };
 
-// The window of which `position` is tap k, or 0xffffffff.
-uint window_of(uint position, uint k, uint axis) {
-  int t = int(position) + pad[axis] - int(k * dilation[axis]);
-  if (t < 0 || uint(t) % stride[axis] != 0) return 0xffffffffu;
-  uint window = uint(t) / stride[axis];
-  return window < out_extent[axis] ? window : 0xffffffffu;
+// The windows [x, y) from whose first to last tap `position` lies: two divisions for all of them.
+uvec2 windows_around(uint position, uint axis) {
+  int t = int(position) + pad[axis];
+  int before = t - int((kernel[axis] - 1) * dilation[axis]);
+  uint first = before <= 0 ? 0 : (uint(before) + stride[axis] - 1) / stride[axis];
+  uint end = t < 0 ? 0 : uint(t) / stride[axis] + 1;
+  return uvec2(first, min(end, out_extent[axis]));
+}
+
+// Whether `position` is a tap of the window; with a dilation it may lie between two.
+bool is_tap(uint position, uint window, uint axis) {
+  return dilation[axis] == 1 || uint(int(position) + pad[axis] - int(window * stride[axis])) % dilation[axis] == 0;
 }
 
 void main() {
@@ -32,14 +38,13 @@ void main() {
   uint n = rest / in_extent[0];
   uint position = (iz * in_extent[1] + iy) * in_extent[2] + ix;
   vec4 sum = vec4(0.0);
-  // Taps backwards, so that windows come in order.
-  for (uint kz = kernel[0]; kz-- > 0;) {
-    uint oz = window_of(iz, kz, 0);
-    for (uint ky = kernel[1]; ky-- > 0;) {
-      uint oy = window_of(iy, ky, 1);
-      for (uint kx = kernel[2]; kx-- > 0;) {
-        uint ox = window_of(ix, kx, 2);
-        if (oz == 0xffffffffu || oy == 0xffffffffu || ox == 0xffffffffu) continue;
+  uvec2 over_z = windows_around(iz, 0), over_y = windows_around(iy, 1), over_x = windows_around(ix, 2);
+  for (uint oz = over_z.x; oz < over_z.y; ++oz) {
+    if (!is_tap(iz, oz, 0)) continue;
+    for (uint oy = over_y.x; oy < over_y.y; ++oy) {
+      if (!is_tap(iy, oy, 1)) continue;
+      for (uint ox = over_x.x; ox < over_x.y; ++ox) {
+        if (!is_tap(ix, ox, 2)) continue;
         uint at = (((n * out_extent[0] + oz) * out_extent[1] + oy) * out_extent[2] + ox) * channels + c;
         vec4 g = kWidth == 4 ? grad4[at] : vec4(grad[at], 0.0, 0.0, 0.0);
         if (kMode == 1) {

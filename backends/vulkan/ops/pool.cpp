@@ -25,9 +25,11 @@ Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, u
   const int64_t count = elements / width;
   Step& step = program.dispatch_each(shader, ceil_div(count, each),
                                      std::min<uint32_t>(device.plan().elementwise_lanes, 64));
-  int64_t taps = 1;
-  for (const WindowAxis& axis : geometry.axes) taps *= axis.kernel + 1;
-  step.loops(taps);
+  // Over the taps of a window, or the windows that reach over an element.
+  int64_t loops = 1;
+  for (const WindowAxis& axis : geometry.axes)
+    loops *= std::max(axis.kernel, axis.reach() / axis.stride + 1) + 1;
+  step.loops(loops);
   step.spec(mode).spec(static_cast<uint64_t>(width)).push(count).push(geometry.channels / width);
   for (const WindowAxis& axis : geometry.axes) step.push(axis.input);
   for (const WindowAxis& axis : geometry.axes) step.push(axis.output);
