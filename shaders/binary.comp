@@ -24,16 +24,11 @@ void main() {
   uint i = invocation_index();
   if (i >= count) return;
   uint rest = i, at_a = 0, at_b = 0;
-  if (kRank == 1) {
-    at_a = i * stride_a[0];
-    at_b = i * stride_b[0];
-  } else {
-    RT_FOR_AXES_REVERSED(axis) {
-      uint here = axis == 0 ? rest : rest % extent[axis];
-      rest /= extent[axis];
-      at_a += here * stride_a[axis];
-      at_b += here * stride_b[axis];
-    }
+  RT_FOR_AXES_REVERSED(axis) {
+    uint here = RT_INDEX_OF(axis, rest);
+    rest /= extent[axis];
+    at_a += here * stride_a[axis];
+    at_b += here * stride_b[axis];
   }
   if (kWidth == 4) {
     vec4 u = kSplatA ? vec4(a_at(at_a)) : a_at4(at_a);

@@ -20,7 +20,7 @@ void main() {
   if (i >= count) return;
   uint rest = i, at_a = 0, at_b = 0;
   RT_FOR_AXES_REVERSED(axis) {
-    uint here = rest % extent[axis];
+    uint here = RT_INDEX_OF(axis, rest);
     rest /= extent[axis];
     at_a += here * stride_a[axis];
     at_b += here * stride_b[axis];

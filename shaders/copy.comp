@@ -15,7 +15,7 @@ void main() {
   if (i >= count) return;
   uint rest = i, at_x = from, at_y = to;
   RT_FOR_AXES_REVERSED(axis) {
-    uint here = axis == 0 ? rest : rest % extent[axis];
+    uint here = RT_INDEX_OF(axis, rest);
     rest /= extent[axis];
     at_x += here * stride_x[axis];
     at_y += here * stride_y[axis];

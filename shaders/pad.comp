@@ -29,7 +29,7 @@ void main() {
   uint rest = i, at = from;
   bool inside = true;
   RT_FOR_AXES_REVERSED(axis) {
-    int here = int(axis == 0 ? rest : rest % extent[axis]) - before[axis];
+    int here = int(RT_INDEX_OF(axis, rest)) - before[axis];
     rest /= extent[axis];
     if (kMode == 0) {
       inside = inside && here >= 0 && here < limit[axis];

@@ -17,7 +17,7 @@ void main() {
   if (i >= count) return;
   uint rest = i, at_c = 0, at_a = 0, at_b = 0;
   RT_FOR_AXES_REVERSED(axis) {
-    uint here = rest % extent[axis];
+    uint here = RT_INDEX_OF(axis, rest);
     rest /= extent[axis];
     at_c += here * stride_c[axis];
     at_a += here * stride_a[axis];
