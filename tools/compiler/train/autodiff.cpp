@@ -20,8 +20,13 @@ class Walker {
       bool any = false;
       for (ValueId input : node.inputs) any |= input != kNoValue && depends_[input];
       // No gradient flows through an integer (a shape, an index).
-      for (ValueId output : node.outputs)
-        if (any && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
+      for (size_t k = 0; any && k < node.outputs.size(); ++k) {
+        const ValueId output = node.outputs[k];
+        // The weights of the rows are a function of the labels, not of the logits.
+        const bool of_labels = node.kind() == OpKind::CrossEntropy && k == 1;
+        if (output != kNoValue && is_float(builder.value(output).dtype) && !of_labels)
+          depends_[output] = true;
+      }
     }
   }
 
