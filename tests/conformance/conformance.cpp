@@ -1,5 +1,5 @@
 // The conformance harness: every operator case on one backend, through the public C API, against the pages'
-// reference values.
+// reference values. The sessions of many cases share a device.
 //
 // For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
 // run into guarded user memory; with --specials run on NaN, infinities and the like, with --hostile on
@@ -44,8 +44,9 @@ struct Options {
   std::string refused;  ///< as gaps, with the reasons of the plan
   int every = 1;
   bool validation = false;
-  bool specials = false;  ///< also NaN, infinities and the like
-  bool hostile = false;   ///< also indices and integers outside of what is valid
+  bool specials = false;         ///< also NaN, infinities and the like
+  bool hostile = false;          ///< also indices and integers outside of what is valid
+  rt_session* device = nullptr;  ///< the session whose device is used; null to open one
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
@@ -163,13 +164,14 @@ class Runner {
 
   Complaint open(const Compiled& compiled, const Options& options) {
     if (Complaint c =
-            take(rt_model_load_from_memory(compiled.bytes.data(), compiled.bytes.size(), 0, &model_));
+            take(rt_model_load_from_memory(compiled.bytes.data(), compiled.bytes.size(), 1, &model_));
         !c.empty())
       return "load: " + c;
     rt_session_options session = RT_SESSION_OPTIONS_INIT;
     session.backend = options.backend.c_str();
     session.validation = options.validation;
     session.deterministic = 1;
+    session.share_device_with = options.device;
     Complaint c = take(rt_session_create(model_, &session, &session_));
     return c.empty() ? c : "create: " + c;
   }
@@ -203,6 +205,27 @@ class Runner {
  private:
   rt_model* model_ = nullptr;
   rt_session* session_ = nullptr;
+};
+
+/// The device that the sessions of many cases share: a driver compiles each pipeline once then, not once per
+/// session.
+class SharedDevice {
+ public:
+  /// Opens the device, for the first case and where an earlier case was the last on its device.
+  Complaint open(const Compiled& compiled, const Options& options) {
+    if (session() != nullptr && cases_++ < kCases) return {};
+    cases_ = 1;
+    runner_.emplace();
+    return runner_->open(compiled, options);
+  }
+  /// After a failure, which may have been the device's.
+  void close() { runner_.reset(); }
+  rt_session* session() { return runner_ ? runner_->session() : nullptr; }
+
+ private:
+  static constexpr int kCases = 64;  ///< limits the memory of compiled pipelines
+  std::optional<Runner> runner_;
+  int cases_ = 0;
 };
 
 std::vector<std::vector<std::byte>> output_bytes(rt_session* session, size_t count) {
@@ -390,13 +413,16 @@ std::string fallback_reasons(rt_session* session) {
   return reasons.empty() ? "runs on the cpu, and the plan does not say why" : reasons;
 }
 
-Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
+Outcome run_case(const Case& c, const Options& given, SharedDevice& device, bool with_allocations) {
   const ops::Tolerance tolerance = c.tolerance.value_or(ops::compiler_page_of(c.op.type)->tolerance);
   const Values values = case_values(c);
   const auto want = reference(c, values);
   if (!want.ok()) return {"reference: " + want.status().message(), {}};
   const auto compiled = compile(c, values, false);
   if (!compiled.ok()) return {"compile: " + compiled.status().message(), {}};
+  if (Complaint complaint = device.open(*compiled, given); !complaint.empty()) return {complaint, {}};
+  Options options = given;
+  options.device = device.session();
   Runner runner;
   Complaint complaint = runner.open(*compiled, options);
   if (complaint.empty()) complaint = runner.feed(*compiled, values);
@@ -414,7 +440,7 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   if (complaint.empty() && options.hostile) complaint = check_hostile(c, options, values, tolerance);
   if (complaint.empty()) complaint = check_shapes(c, options, values, tolerance);
   if (complaint.empty() && with_allocations)
-    complaint = check_allocations(*compiled, options, values, *want, tolerance);
+    complaint = check_allocations(*compiled, given, values, *want, tolerance);
   outcome.complaint = complaint;
   return outcome;
 }
@@ -443,14 +469,16 @@ int run_all(const Options& options) {
   read_gaps(options.refused, true, options.backend, gaps);
   const std::regex filter(options.filter);
   int passed = 0, failed = 0, skipped = 0, index = 0;
+  SharedDevice device;
   for (const Case& c : all_cases()) {
     ++index;
     if (index % options.every != 0 || !std::regex_search(c.name, filter)) continue;
     // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
-    const Outcome outcome =
-        run_case(c, options, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
+    const Outcome outcome = run_case(
+        c, options, device, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
     const auto listed = gaps.find(c.name);
     if (!outcome.complaint.empty()) {
+      device.close();
       ++failed;
       std::printf("FAILED %s: %s\n", c.name.c_str(), outcome.complaint.c_str());
     } else if (!outcome.gap.empty() && listed == gaps.end()) {
