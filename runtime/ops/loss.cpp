@@ -209,7 +209,9 @@ RT_PAGE(CrossEntropy) = {.kind = OpKind::CrossEntropy,
                          .composite = true,
                          .arithmetic = Arithmetic::PrecisionSensitive,
                          .extents = ExtentRule::Copied};
-RT_COMPILER_PAGE(CrossEntropy) = {.gradient = gradient_of_cross_entropy, .body = body_of_cross_entropy};
+RT_COMPILER_PAGE(CrossEntropy) = {.gradient = gradient_of_cross_entropy,
+                                  .constant_outputs = 1u << 1,  // the labels' weights
+                                  .body = body_of_cross_entropy};
 
 RT_PAGE(CrossEntropyGrad) = {.kind = OpKind::CrossEntropyGrad,
                              .inputs = {5, 6},

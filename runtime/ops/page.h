@@ -174,6 +174,8 @@ struct CompilerPage {
   /// Why there is no gradient ("integer output"). Null with a null gradient: a composite, differentiated
   /// through its body.
   const char* no_gradient = nullptr;
+  /// Bit i: output i depends only on operands without gradients (labels), so that none flows through it.
+  uint16_t constant_outputs = 0;
   /// For composites: writes the body; inputs are the node's inputs (kNoValue for absent), the result its
   /// outputs.
   std::vector<ValueId> (*body)(Emitter& emit, const Node& node, std::span<const ValueId> inputs) = nullptr;

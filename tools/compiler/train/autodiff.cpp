@@ -19,13 +19,14 @@ class Walker {
       const Node& node = builder.graph().nodes[i];
       bool any = false;
       for (ValueId input : node.inputs) any |= input != kNoValue && depends_[input];
+      if (!any) continue;
+      const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
+      const unsigned constant = page == nullptr ? 0 : page->constant_outputs;
       // No gradient flows through an integer (a shape, an index).
-      for (size_t k = 0; any && k < node.outputs.size(); ++k) {
+      for (size_t k = 0; k < node.outputs.size(); ++k) {
         const ValueId output = node.outputs[k];
-        // The weights of the rows are a function of the labels, not of the logits.
-        const bool of_labels = node.kind() == OpKind::CrossEntropy && k == 1;
-        if (output != kNoValue && is_float(builder.value(output).dtype) && !of_labels)
-          depends_[output] = true;
+        const bool flows = k >= 16 || (constant >> k & 1u) == 0;
+        if (flows && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
       }
     }
   }
