@@ -1,9 +1,24 @@
 // Losses: composites, so that they train wherever their parts run.
+#include "runtime/ops/loss.h"
+
 #include "runtime/geometry/cross_entropy.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace librt::ops {
+
+ValueId labels_that_count(Emitter& e, ValueId labels, int64_t classes, int64_t ignore_index) {
+  const auto whole = [&](int64_t value) {
+    return e.scalar(static_cast<double>(value), e.value(labels).dtype);
+  };
+  const ValueId counts =
+      e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {labels, whole(0)}),
+                                   e.emit(op::LessAttributes{}, {labels, whole(classes)})});
+  if (ignore_index < 0 || ignore_index >= classes) return counts;
+  const ValueId ignored = e.emit(op::EqualAttributes{}, {labels, whole(ignore_index)});
+  return e.emit(op::AndAttributes{}, {counts, e.emit(op::NotAttributes{}, {ignored})});
+}
+
 namespace {
 
 /// Of SoftmaxCrossEntropy, CrossEntropy and CrossEntropyGrad.
@@ -80,12 +95,7 @@ class ClassRows {
     }
     classes_ = classes.extent;
     const ValueId labels = by_row(labels_);
-    counts_ = e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {labels, whole(0)}),
-                                           e.emit(op::LessAttributes{}, {labels, whole(classes_)})});
-    if (attributes_.ignore_index >= 0 && attributes_.ignore_index < classes_) {
-      const ValueId ignored = e.emit(op::EqualAttributes{}, {labels, whole(attributes_.ignore_index)});
-      counts_ = e.emit(op::AndAttributes{}, {counts_, e.emit(op::NotAttributes{}, {ignored})});
-    }
+    counts_ = labels_that_count(e, labels, classes_, attributes_.ignore_index);
     // Labels that do not count pick class 0, and the result is discarded: it may be infinite.
     chosen_ = e.emit(op::WhereAttributes{}, {counts_, labels, whole(0)});
     if (attributes_.weights >= inputs.size() || inputs[attributes_.weights] == kNoValue) return;

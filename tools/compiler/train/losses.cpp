@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <numeric>
 
+#include "runtime/ops/loss.h"
 #include "runtime/ops/page_support.h"
 #include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/train/training_graph.h"
@@ -152,15 +153,8 @@ class LossWriter {
     RT_ASSIGN(const ValueId chosen, labels(axis));
     const int64_t classes = classes_on(axis);
     // Labels that do not count pick class 0, and the result is discarded: it may be infinite.
-    const auto whole = [&](int64_t value) { return e_.scalar(static_cast<double>(value), DType::I64); };
-    ValueId counts =
-        e_.emit(op::AndAttributes{}, {e_.emit(op::GreaterOrEqualAttributes{}, {chosen, whole(0)}),
-                                      e_.emit(op::LessAttributes{}, {chosen, whole(classes)})});
-    if (options_.ignore_index) {
-      const ValueId ignored = e_.emit(op::EqualAttributes{}, {chosen, whole(*options_.ignore_index)});
-      counts = e_.emit(op::AndAttributes{}, {counts, e_.emit(op::NotAttributes{}, {ignored})});
-    }
-    const ValueId safe = choose(counts, chosen, whole(0));
+    const ValueId counts = ops::labels_that_count(e_, chosen, classes, options_.ignore_index.value_or(-1));
+    const ValueId safe = choose(counts, chosen, e_.scalar(0, DType::I64));
     op::GatherElementsAttributes along_classes;
     along_classes.axis = axis;
     const ValueId column = e_.reshape(safe, ops::shape_with_ones(e_, output_, std::array{axis}));
