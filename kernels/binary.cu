@@ -97,6 +97,7 @@ RT_DEVICE F float_value(BinaryFunction function, F a, F b) {
     case BinaryFunction::GeluGrad:
     case BinaryFunction::GeluTanhGrad:
     case BinaryFunction::SiluGrad: return a * slope_of(function, b);
+    case BinaryFunction::ReluGrad: return b > F(0) ? a : F(0);
     default: break;
   }
   const F rest = fmod(a, b);

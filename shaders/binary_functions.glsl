@@ -65,6 +65,7 @@ float apply_binary(uint f, float a, float b) {
     case kBinaryGeluGrad: return a * gelu_slope(b);
     case kBinaryGeluTanhGrad: return a * gelu_tanh_slope(b);
     case kBinarySiluGrad: return a * silu_slope(b);
+    case kBinaryReluGrad: return b > 0.0 ? a : 0.0;
   }
   return a;
 }

@@ -1,5 +1,5 @@
-// Arithmetic of two inputs with NumPy's broadcasting. Integers are exact and wrap; dividing them by zero is
-// an error.
+// Arithmetic of two inputs with NumPy's broadcasting, and the gradient of Relu. Integers are exact and wrap;
+// dividing them by zero is an error.
 #include <cmath>
 #include <limits>
 
@@ -183,6 +183,12 @@ void gradient_of_mod(GradContext& c) {
   c.set(1, e.neg(e.mul(c.grad(), whole)));
 }
 
+/// A selection, not a product: an infinity or NaN in grad_y does not pass where y <= 0.
+std::vector<ValueId> body_of_relu_grad(Emitter& e, const Node&, std::span<const ValueId> inputs) {
+  const ValueId y = inputs[1];
+  return {keep_where(e, e.emit(op::GreaterAttributes{}, {y, e.scalar_like(0, y)}), inputs[0])};
+}
+
 }  // namespace
 
 RT_PAGE(Add) =
@@ -242,5 +248,12 @@ RT_PAGE(Mod) = {.kind = OpKind::Mod,
                 .form = Form::Broadcast};
 RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod,
                          .domain = {.low = 1, .high = 1.9}};  // the quotient stays 0 or 1
+
+RT_PAGE(ReluGrad) = {.kind = OpKind::ReluGrad,
+                     .inputs = {2, 2},
+                     .infer = infer_binary,
+                     .composite = true,
+                     .form = Form::Broadcast};
+RT_COMPILER_PAGE(ReluGrad) = {.body = body_of_relu_grad};
 
 }  // namespace librt::ops

@@ -112,7 +112,7 @@ RT_COMPILER_PAGE(Sigmoid) = {.eval = eval_unary<Function::Sigmoid>,
 RT_PAGE(Relu) = number_page<signed_types, Function::Relu,
                             [](int64_t x, bool) { return x < 0 ? int64_t{0} : x; }>(OpKind::Relu);
 RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
-  c.set(0, keep_where(c.emit, greater(c.emit, c.output(), 0), c.grad()));
+  c.set(0, c.emit.emit(op::ReluGradAttributes{}, {c.grad(), c.output()}));
 }};
 
 RT_PAGE(Softplus) = precision_sensitive(float_page(OpKind::Softplus));

@@ -58,6 +58,30 @@ void add_grad(std::vector<Case>& cases, const std::string& name, const Attribute
   }
 }
 
+/// A selection is exact.
+void add_relu_grad(std::vector<Case>& cases) {
+  const auto add = [&](const char* suffix, const CaseInput& grad, const CaseInput& y) {
+    cases.push_back(within(make_case(text("relu_grad", suffix), op::ReluGradAttributes{}, {grad, y}), 0, 0));
+  };
+  add("_small", f32({2, 3, 5}), f32({2, 3, 5}));
+  add("_odd", f32({1031}), f32({1031}));
+  add("_rows", f32({6, 64}), f32({6, 64}));
+  add("_repeated", f32({3, 7, 1, 1}), f32({3, 7, 4, 4}));
+  add("_scalar", f32({}), f32({5, 16}));
+  add("_zero", f32({8}), with_values(f32({8}), {0, -0.0, 1e-30, -1e-30, 3e38, -3e38, 1, 0}));
+  cases.back().gradient = false;
+  add("_empty", f32({0, 4}), f32({0, 4}));
+  const CaseInput integers = in_range(tensor(DType::I32, {5, 6}), -9, 9);
+  add("_i32", integers, integers);
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    const CaseInput odd = tensor(dtype, {7, 37}), rows = tensor(dtype, {5, 128});
+    add(dtype == DType::F16 ? "_f16" : "_bf16", odd, odd);
+    cases.back().gradient = false;
+    add(dtype == DType::F16 ? "_rows_f16" : "_rows_bf16", rows, rows);
+    cases.back().gradient = false;
+  }
+}
+
 }  // namespace
 
 std::vector<Case> cases_binary() {
@@ -95,6 +119,7 @@ std::vector<Case> cases_binary() {
   gelu_grad.tanh_approximation = true;
   add_grad(cases, "gelu_grad_tanh", gelu_grad);
   add_grad(cases, "silu_grad", op::SiluGradAttributes{});
+  add_relu_grad(cases);
   return cases;
 }
 

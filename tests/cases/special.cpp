@@ -69,6 +69,7 @@ bool takes_extremes(OpKind kind) {
     case OpKind::HardSigmoid:
     case OpKind::HardSwish:
     case OpKind::Relu:
+    case OpKind::ReluGrad:
     case OpKind::LeakyRelu:
     case OpKind::Clip:
     case OpKind::Atan:

@@ -237,16 +237,17 @@ Result<KernelPtr> create_compare(CpuDevice& device, const NodeView& node, Produc
 }
 
 template <BinaryFunction kFunction>
-Result<KernelPtr> create_slope(CpuDevice& device, const NodeView& node, Producers producers) {
+Result<KernelPtr> create_gradient(CpuDevice& device, const NodeView& node, Producers producers) {
   const auto& loops = device.simd().loops<BinaryLoops>().binary[static_cast<int>(kFunction)];
   if (kHalves.contains(node.dtype(0))) return make_halves<uint16_t>(device.simd(), node, loops);
-  return make_loop<float, float>(node, 8, loops[static_cast<int>(advance_of(plan_of(node)))],
+  const int64_t work = kFunction == BinaryFunction::ReluGrad ? 1 : 8;
+  return make_loop<float, float>(node, work, loops[static_cast<int>(advance_of(plan_of(node)))],
                                  elementwise_layouts(node, producers));
 }
 Result<KernelPtr> create_gelu_grad(CpuDevice& device, const NodeView& node, Producers producers) {
   return node.as<op::GeluGradAttributes>().tanh_approximation
-             ? create_slope<BinaryFunction::GeluTanhGrad>(device, node, producers)
-             : create_slope<BinaryFunction::GeluGrad>(device, node, producers);
+             ? create_gradient<BinaryFunction::GeluTanhGrad>(device, node, producers)
+             : create_gradient<BinaryFunction::GeluGrad>(device, node, producers);
 }
 
 template <BinaryFunction kLogic>
@@ -313,8 +314,10 @@ std::span<const KernelRow> rows_binary() {
       RT_BINARY(Maximum, "maximum"),
       RT_BINARY(Mod, "mod"),
       row<create_gelu_grad>(OpKind::GeluGrad, "gelu_grad", kHalves | DTypeSet{DType::F32}),
-      row<create_slope<BinaryFunction::SiluGrad>>(OpKind::SiluGrad, "silu_grad",
-                                                  kHalves | DTypeSet{DType::F32}),
+      row<create_gradient<BinaryFunction::SiluGrad>>(OpKind::SiluGrad, "silu_grad",
+                                                     kHalves | DTypeSet{DType::F32}),
+      row<create_gradient<BinaryFunction::ReluGrad>>(OpKind::ReluGrad, "relu_grad",
+                                                     kHalves | DTypeSet{DType::F32}),
       RT_COMPARE(Equal, "equal"),
       RT_COMPARE(Less, "less"),
       RT_COMPARE(LessOrEqual, "less_or_equal"),

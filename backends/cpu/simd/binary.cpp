@@ -23,6 +23,7 @@ RT_TWO_OPERANDS(Maximum, float, maximum(a, b))
 RT_TWO_OPERANDS(GeluGrad, float, a* gelu_slope(b))
 RT_TWO_OPERANDS(GeluTanhGrad, float, a* gelu_tanh_slope(b))
 RT_TWO_OPERANDS(SiluGrad, float, a* silu_slope(b))
+RT_TWO_OPERANDS(ReluGrad, float, pick(b > 0.0f, a, 0.0f))
 RT_TWO_OPERANDS(Equal, uint8_t, a == b)
 RT_TWO_OPERANDS(Less, uint8_t, a < b)
 RT_TWO_OPERANDS(LessOrEqual, uint8_t, a <= b)
@@ -141,6 +142,7 @@ constexpr BinaryLoops make_loops() {
   RT_BINARY(GeluGrad);
   RT_BINARY(GeluTanhGrad);
   RT_BINARY(SiluGrad);
+  RT_BINARY(ReluGrad);
 #undef RT_BINARY
   fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
   fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);

@@ -75,6 +75,7 @@ std::span<const KernelRow> rows_binary() {
       row<create_mod>(OpKind::Mod, "mod", kNumericTypes),
       row<create_gelu_grad>(OpKind::GeluGrad, "gelu_grad", kFloats),
       RT_BINARY(SiluGrad, "silu_grad", kFloats),
+      RT_BINARY(ReluGrad, "relu_grad", kFloats),
       RT_COMPARE(Equal, "equal"),
       RT_COMPARE(Less, "less"),
       RT_COMPARE(LessOrEqual, "less_or_equal"),

@@ -25,6 +25,7 @@ uint32_t function_of(const NodeView& node) {
     RT_IS(BinaryFunction, BitwiseOr)
     RT_IS(BinaryFunction, BitwiseXor)
     RT_IS(BinaryFunction, SiluGrad)
+    RT_IS(BinaryFunction, ReluGrad)
     RT_IS(CompareFunction, Equal)
     RT_IS(CompareFunction, Less)
     RT_IS(CompareFunction, LessOrEqual)
@@ -167,6 +168,7 @@ constexpr KernelRow kRows[] = {
     RT_ROWS(Mod),
     row<create_float, broadcast_supports>(OpKind::GeluGrad, "binary.GeluGrad", kFloats),
     row<create_float, broadcast_supports>(OpKind::SiluGrad, "binary.SiluGrad", kFloats),
+    row<create_float, broadcast_supports>(OpKind::ReluGrad, "binary.ReluGrad", kFloats),
     RT_COMPARE(Equal),
     RT_COMPARE(Less),
     RT_COMPARE(LessOrEqual),

@@ -337,6 +337,7 @@ constexpr Rule kRules[] = {
     {OpKind::Equal, drop_expanded_operand},
     {OpKind::Less, drop_expanded_operand},
     {OpKind::Greater, drop_expanded_operand},
+    {OpKind::ReluGrad, drop_expanded_operand},
 };
 
 }  // namespace
