@@ -7,7 +7,7 @@ bin=$1 scratch=$2/rank_faults
 
 # Images from the bytes of seeded weights, the same in every build, and labels: 256 of both, 255, 256 others.
 "$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null
-idx_images() { printf "\\0\\0\\x08\\x03\\0\\0$2\\0\\0\\0\\x1c\\0\\0\\0\\x1c"; tail -c $((256 * 28 * 28 + ${3:-0})) bytes.rt | head -c $(($1 * 28 * 28)); }
+idx_images() { printf "\\0\\0\\x08\\x03\\0\\0$2\\0\\0\\0\\x1c\\0\\0\\0\\x1c"; head -c -$(((256 - $1) * 28 * 28 + ${3:-0})) bytes.rt | tail -c $(($1 * 28 * 28)); }
 idx_labels() { printf "\\0\\0\\x08\\x01\\0\\0$2"; for ((i = 1; i <= $1; ++i)); do printf "\\x0$((i * 7 % 10))"; done; }
 idx_images 256 '\x01\0' >images
 idx_labels 256 '\x01\0' >labels
