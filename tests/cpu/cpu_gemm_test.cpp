@@ -142,40 +142,49 @@ TEST(CpuGemm, DepthwisePoints) {
 }
 
 /// Products of 8-bit integers wrap in 32 bits only; extremes of both signs.
+void check_integer_tile(const cpu::IntegerTile& tile) {
+  constexpr int64_t kStride = cpu::IntegerGemmLoops::kMostColumns + 3;
+  for (const int64_t groups : {1, 2, 9})
+    for (int64_t m = 1; m <= tile.rows; ++m)
+      for (int64_t n = 1; n <= tile.columns; ++n) {
+        std::vector<uint8_t> a(static_cast<size_t>(tile.group * groups * tile.rows)),
+            b(static_cast<size_t>(tile.group * groups * tile.columns));
+        std::vector<int16_t> wide_a(a.size());
+        for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(i % 3 == 0 ? 128 : i * 89);
+        for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint8_t>(i % 5 == 0 ? 128 : i * 57);
+        for (size_t i = 0; i < a.size(); ++i)
+          wide_a[i] = static_cast<int16_t>(i % 3 == 0 ? -128 : i % 7 == 0 ? 255 : a[i]);
+        std::vector<int32_t> y(static_cast<size_t>((tile.rows + 1) * kStride), 7);
+        tile.run(tile.wide_a ? reinterpret_cast<const uint8_t*>(wide_a.data()) : a.data(), b.data(), groups,
+                 y.data(), kStride, m, n);
+        int wrong = 0;
+        for (int64_t i = 0; i <= tile.rows; ++i)
+          for (int64_t j = 0; j < kStride; ++j) {
+            int32_t expected = i < m && j < n ? 0 : 7;
+            for (int64_t p = 0; i < m && j < n && p < tile.group * groups; ++p) {
+              const int64_t group = p / tile.group, step = p % tile.group;
+              const auto at = static_cast<size_t>((group * tile.rows + i) * tile.group + step);
+              const uint8_t w = b[static_cast<size_t>((group * tile.columns + j) * tile.group + step)];
+              expected += (tile.wide_a     ? wide_a[at]
+                           : tile.a_signed ? static_cast<int8_t>(a[at])
+                                           : a[at]) *
+                          static_cast<int8_t>(w);
+            }
+            wrong += y[static_cast<size_t>(i * kStride + j)] == expected ? 0 : 1;
+          }
+        ASSERT_EQ(wrong, 0) << "groups " << groups << " m " << m << " n " << n;
+      }
+}
+
 TEST(CpuGemm, IntegerTilesWriteTheirPartOnly) {
   const cpu::Simd* sets[3] = {};
   const int count = cpu::available_simd(sets);
-  bool any = false;
   for (int set = 0; set < count; ++set) {
-    if (!cpu::IntegerBlocks::usable(*sets[set])) continue;
-    any = true;
     SCOPED_TRACE(sets[set]->name);
     const auto& loops = sets[set]->loops<cpu::IntegerGemmLoops>();
-    constexpr int64_t kStride = cpu::IntegerGemmLoops::kMostColumns + 3;
-    for (const int64_t quads : {1, 2, 9})
-      for (int64_t m = 1; m <= loops.rows; ++m)
-        for (int64_t n = 1; n <= loops.columns; ++n) {
-          std::vector<uint8_t> a(static_cast<size_t>(4 * quads * loops.rows)),
-              b(static_cast<size_t>(4 * quads * loops.columns));
-          for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(i % 3 == 0 ? 128 : i * 89);
-          for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint8_t>(i % 5 == 0 ? 128 : i * 57);
-          std::vector<int32_t> y(static_cast<size_t>((loops.rows + 1) * kStride), 7);
-          loops.tile(a.data(), b.data(), quads, y.data(), kStride, m, n);
-          int wrong = 0;
-          for (int64_t i = 0; i <= loops.rows; ++i)
-            for (int64_t j = 0; j < kStride; ++j) {
-              int32_t expected = i < m && j < n ? 0 : 7;
-              for (int64_t p = 0; i < m && j < n && p < 4 * quads; ++p) {
-                const uint8_t x = a[static_cast<size_t>((p / 4 * loops.rows + i) * 4 + p % 4)];
-                const uint8_t w = b[static_cast<size_t>((p / 4 * loops.columns + j) * 4 + p % 4)];
-                expected += (loops.a_signed ? static_cast<int8_t>(x) : x) * static_cast<int8_t>(w);
-              }
-              wrong += y[static_cast<size_t>(i * kStride + j)] == expected ? 0 : 1;
-            }
-          ASSERT_EQ(wrong, 0) << "quads " << quads << " m " << m << " n " << n;
-        }
+    check_integer_tile(loops.pairs);
+    if (sets[set]->dot_products && loops.dot.run != nullptr) check_integer_tile(loops.dot);
   }
-  if (!any) GTEST_SKIP() << "this CPU has no dot products of 8-bit integers";
 }
 
 /// Every row against the one in plain loops, which conformance compares with the composite's body.
@@ -234,6 +243,59 @@ TEST(CpuGemm, IntegerProductsOfSeveralBlocks) {
              scalar_tensor(DType::U8, 131), scalar_tensor(type, 5)},
             "conv_integer.plain");
       }
+    }
+  }
+}
+
+/// Our own rows of a requantized matmul or convolution against its parts: the integer one in plain loops, and
+/// Requantize. (oneDNN's round otherwise.)
+template <class Quantized, class Integer>
+void check_requantized(Quantized quantized, Integer integer, const std::string& plain,
+                       const ops::HostTensor& x, const ops::HostTensor& w, int64_t channels) {
+  const ops::HostTensor x_zero = scalar_tensor(x.info.dtype, 7);
+  const NodeInputs last{ramp(DType::F32, Shape{channels}, 0.0001, 0.001, 3),
+                        ramp(DType::F32, Shape{channels}, -3, 3, 4), scalar_tensor(DType::F32, 0.3),
+                        scalar_tensor(DType::U8, 90)};
+  const auto sums = run_node(cpu_device(), make_node(std::move(integer), 3), {x, w, x_zero}, {.row = plain});
+  ASSERT_TRUE(sums.ok()) << sums.status().message();
+  op::RequantizeAttributes requantize;
+  requantize.to = quantized.to = static_cast<uint8_t>(DType::U8);
+  const auto want = run_node(cpu_device(), make_node(std::move(requantize), 5),
+                             {sums->outputs[0], last[0], last[1], last[2], last[3]});
+  ASSERT_TRUE(want.ok()) << want.status().message();
+  constexpr uint32_t kConstants = 0b1111110;
+  const Node node = make_node(std::move(quantized), 7);
+  const NodeInputs inputs{x, w, last[0], x_zero, last[1], last[2], last[3]};
+  const auto rows = rows_for(cpu_device(), node, inputs, kConstants);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  for (const std::string& row : *rows) {
+    if (!row.ends_with(".gemm")) continue;
+    const auto got = run_node(cpu_device(), node, inputs, {.constants = kConstants, .row = row});
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_TRUE(near(got->outputs[0], want->outputs[0], {}));
+  }
+}
+
+/// More rows and columns than a block has, channels beyond a depthwise chunk, and remainders of all.
+TEST(CpuGemm, RequantizedBlocks) {
+  const auto weight = [](const Shape& shape) { return ramp(DType::I8, shape, -127, 127, 2); };
+  for (const DType type : {DType::U8, DType::I8}) {
+    SCOPED_TRACE(name_of(type));
+    const double low = type == DType::I8 ? -128 : 0;
+    const auto x = [&](const Shape& shape) { return ramp(type, shape, low, low + 255, 1); };
+    for (const auto& [m, k, n] : {std::array<int64_t, 3>{231, 301, 1143}, {1, 64, 70}, {300, 2, 33}})
+      check_requantized(op::QuantizedMatMulAttributes{}, op::MatMulIntegerAttributes{},
+                        "matmul_integer.plain", x(Shape{m, k}), weight(Shape{k, n}), n);
+    for (const auto& [groups, channels, kernel] :
+         {std::array<int64_t, 3>{1, 36, 3}, {3, 36, 3}, {36, 36, 3}, {700, 700, 5}, {18, 18, 7}}) {
+      SCOPED_TRACE(text("groups ", groups, " kernel ", kernel));
+      op::QuantizedConvAttributes conv;
+      op::ConvIntegerAttributes integer;
+      integer.groups = conv.groups = groups;
+      integer.pads = conv.pads = {kernel / 2, kernel / 2 + 1, 0, kernel / 2};
+      check_requantized(std::move(conv), std::move(integer), "conv_integer.plain",
+                        x(Shape{2, 9, 11, channels}),
+                        weight(Shape{channels, kernel, kernel, channels / groups}), channels);
     }
   }
 }

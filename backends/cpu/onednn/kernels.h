@@ -12,6 +12,7 @@
 
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/requantize.h"
 #include "runtime/geometry/windows.h"
 #include "runtime/graph/op.h"
 
@@ -22,10 +23,6 @@ inline constexpr bool kBuilt = true;
 #else
 inline constexpr bool kBuilt = false;  ///< absent.cpp stands in for the other files
 #endif
-/// Of the rows of own kernels that compute what oneDNN's do: last resorts beside those, which are then not
-/// timed against them.
-inline constexpr int kOwnPriority = kBuilt ? -5 : 5;
-
 /// Unsupported, with the reason, in a build without oneDNN.
 Status usable();
 
@@ -127,16 +124,6 @@ struct IntegerConvolution {
 };
 Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const IntegerConvolution& convolution);
 
-/// Requantization of the i32 accumulators, per channel of the result: y = activation(sum scale + bias), and
-/// where y_type is an integer, y / y_scale + y_zero, rounded. All constants when the kernel is created.
-struct Requantization {
-  std::vector<float> scale, bias;  ///< [N]
-  op::Activation activation = op::Activation::None;
-  float alpha = 0, beta = 0;
-  DType y_type = DType::F32;
-  float y_scale = 1;
-  int32_t y_zero = 0;
-};
 /// The operations above with constant signed weights and fused requantization. The zero point of input 0 must
 /// already be folded into the bias; only a convolution's padding uses it (input 3).
 Result<KernelPtr> make_quantized_matmul(const IntegerMatMul& matmul, const Requantization& last);

@@ -1,5 +1,5 @@
-// MatMulInteger and ConvInteger: oneDNN's 8-bit kernels, exact where the CPU has VNNI; without oneDNN our own
-// GEMM, where the CPU has dot products of 8-bit integers; and plain loops elsewhere.
+// MatMulInteger and ConvInteger: oneDNN's 8-bit kernels where they are exact, with AVX-512 VNNI; our own GEMM
+// elsewhere; and plain loops for what is left.
 //
 // oneDNN multiplies u8 or s8 by s8: an unsigned right operand b is taken as b - 128, and so is its zero
 // point. Zero points are corrected for afterwards:
@@ -12,6 +12,7 @@
 #include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/support/conv_integer_gemm.h"
 #include "backends/cpu/support/integer_gemm.h"
+#include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
 
 namespace librt::cpu {
@@ -205,9 +206,7 @@ Result<KernelPtr> create_plain_matmul(CpuDevice& device, const NodeView& node, P
       requirements);
 }
 
-Status supports_own(const CpuDevice& device, const NodeView& node) {
-  if (!IntegerBlocks::usable(device.simd()))
-    return unsupported("this CPU has no dot products of 8-bit integers");
+Status supports_own(const CpuDevice&, const NodeView& node) {
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
     return unsupported("empty operands: nothing to compute");
   return {};
@@ -257,16 +256,18 @@ Result<KernelPtr> create_own_matmul(CpuDevice& device, const NodeView& node, Pro
           return blocks.row(call.in<uint8_t>(0) + (first + row) * g.k, copied);
         },
         matrix, [&](int64_t product) noexcept { return call.out<int32_t>() + product * g.m * g.n; }, g.n,
-        [&](int64_t product, int64_t row, Range columns, int32_t sum) noexcept {
-          const int64_t batch = one_weight ? row / g.m : product;
-          const int32_t za =
-              plan.row_zero(call.in<std::byte>(2), batch, one_weight ? row % g.m : row) - blocks.a_shift();
-          if (za == 0 && !plan.shifted()) return;
-          const auto* sums = reinterpret_cast<const int32_t*>(matrix(product) + blocks.sums_at());
-          blocks.correct_row(call.out<int32_t>() + (product * g.m + row) * g.n + columns.begin,
-                             sums + columns.begin,
-                             zeros + g.operand_index(plan.b_zero.batch, product) * g.n + columns.begin, za,
-                             sum, columns.end - columns.begin);
+        [&](int64_t product, Range rows, Range columns, const int32_t* sums, const IntegerBlock& y) noexcept {
+          const auto* b_sums = reinterpret_cast<const int32_t*>(matrix(product) + blocks.sums_at());
+          for (int64_t row = rows.begin; row < rows.end; ++row) {
+            const int64_t batch = one_weight ? row / g.m : product;
+            const int32_t za =
+                plan.row_zero(call.in<std::byte>(2), batch, one_weight ? row % g.m : row) - blocks.a_shift();
+            if (za == 0 && !plan.shifted()) continue;
+            const int64_t at = row - rows.begin;
+            blocks.correct_row(y.at + at * y.stride, b_sums + columns.begin,
+                               zeros + g.operand_index(plan.b_zero.batch, product) * g.n + columns.begin, za,
+                               plan.shifted() ? sums[at] : 0, columns.end - columns.begin);
+          }
         },
         call.scratch<uint8_t>() + zeros_bytes);
   };
@@ -447,11 +448,11 @@ Result<KernelPtr> create_plain_conv(CpuDevice& device, const NodeView& node, Pro
   });
 }
 
-Status supports_own_conv(const CpuDevice& device, const NodeView& node) {
+Status supports_own_conv(const CpuDevice&, const NodeView& node) {
   RT_ASSIGN(const ConvGeometry g, conv_of(node));
   if (window_elements(g) == 0 || node.output(0).elements() == 0 || node.input(0).elements() == 0)
     return unsupported("empty convolution: nothing to compute");
-  return is_depthwise(g) ? Status() : supports_own(device, node);
+  return {};
 }
 
 Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Producers) {
@@ -474,11 +475,10 @@ std::span<const KernelRow> rows_integer_matmul() {
   static constexpr KernelRow kRows[] = {
       row<create_matmul, supports_exact>(OpKind::MatMulInteger, "matmul_integer", kBytes, 10),
       row<create_own_matmul, supports_own>(OpKind::MatMulInteger, "matmul_integer.gemm", kBytes,
-                                           onednn::kOwnPriority),
+                                           kOwnPriority),
       row<create_plain_matmul>(OpKind::MatMulInteger, "matmul_integer.plain", kBytes, -10),
       row<create_conv, supports_exact>(OpKind::ConvInteger, "conv_integer", kBytes, 10),
-      row<create_own_conv, supports_own_conv>(OpKind::ConvInteger, "conv_integer.gemm", kBytes,
-                                              onednn::kOwnPriority),
+      row<create_own_conv, supports_own_conv>(OpKind::ConvInteger, "conv_integer.gemm", kBytes, kOwnPriority),
       row<create_plain_conv>(OpKind::ConvInteger, "conv_integer.plain", kBytes, -10),
   };
   return kRows;

@@ -9,6 +9,7 @@
 #include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/matmul_gemm.h"
+#include "backends/cpu/support/own_rows.h"
 
 namespace librt::cpu {
 namespace {
@@ -291,8 +292,9 @@ std::span<const KernelRow> rows_matmul() {
       row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
       row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
       row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
-      row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32},
-                                      onednn::kOwnPriority),
+      row<create_gemm, timed<supports_gemm>>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32},
+                                             kTimedPriority),
+      row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32}, kOwnPriority),
       row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
   };
   return kRows;

@@ -1,7 +1,8 @@
-// Fused quantized operators: oneDNN's 8-bit matmuls and convolutions with their requantization, where all
-// scales and zero points are constants; and elementwise passes over 8-bit tensors.
+// Fused quantized operators: 8-bit matmuls and convolutions with their requantization, where all scales and
+// zero points are constants, by oneDNN with AVX-512 VNNI, by our own GEMM elsewhere; and elementwise passes
+// over 8-bit tensors.
 //
-// The zero point of x is folded into the bias: sum (x - zx) w = sum x w - zx sum w.
+// oneDNN: the zero point of x is folded into the bias: sum (x - zx) w = sum x w - zx sum w.
 #include "runtime/geometry/matmul.h"
 #include "runtime/geometry/quantization.h"
 
@@ -13,7 +14,12 @@
 #include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/simd/quantized.h"
 #include "backends/cpu/simd/rows.h"
+#include "backends/cpu/support/conv_integer_gemm.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/integer_gemm.h"
+#include "backends/cpu/support/own_rows.h"
+#include "backends/cpu/support/packing_kernel.h"
+#include "backends/cpu/support/requantize.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/core/element.h"
 
@@ -41,9 +47,7 @@ int32_t known_zero_point(const NodeView& node, size_t i) {
   return static_cast<int32_t>(load_integer(node.inputs[i].value, node.dtype(i), 0));
 }
 
-Status supports_matmul(const CpuDevice&, const NodeView& node) {
-  RT_TRY(onednn::usable());
-  if (!onednn::exact_integer_matmuls()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
+Status supports_own(const CpuDevice&, const NodeView& node) {
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
     return unsupported("empty operands: nothing to compute");
   for (size_t i = 1; i < node.input_count(); ++i)
@@ -65,12 +69,17 @@ Status supports_matmul(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-/// weight_sum(channel): the sum of a channel's weights.
+Status supports_matmul(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(onednn::usable());
+  if (!onednn::exact_integer_matmuls()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
+  return supports_own(device, node);
+}
+
+/// weight_sum(channel): the sum of a channel's weights where the zero point of x goes into the bias, else 0.
 template <class Attributes, class WeightSum>
-onednn::Requantization requantization_of(const NodeView& node, int64_t channels,
-                                         const WeightSum& weight_sum) {
+Requantization requantization_of(const NodeView& node, int64_t channels, const WeightSum& weight_sum) {
   const auto& attributes = node.as<Attributes>();
-  onednn::Requantization last;
+  Requantization last;
   const int32_t x_zero = known_zero_point(node, 3);
   const auto number = [&](size_t i, int64_t k) {
     return node.input(i).elements() == 1 ? load_element(node.inputs[i].value, DType::F32, 0)
@@ -108,10 +117,14 @@ Result<KernelPtr> create_matmul(CpuDevice&, const NodeView& node, Producers) {
       }));
 }
 
+Result<ConvGeometry> conv_of(const NodeView& node) {
+  return conv_geometry(node.shape(0), node.shape(1),
+                       as_conv(as_integer(node.as<op::QuantizedConvAttributes>())));
+}
+
 Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers) {
   onednn::IntegerConvolution convolution;
-  RT_ASSIGN(convolution.geometry, conv_geometry(node.shape(0), node.shape(1),
-                                                as_conv(as_integer(node.as<op::QuantizedConvAttributes>()))));
+  RT_ASSIGN(convolution.geometry, conv_of(node));
   const ConvGeometry& g = convolution.geometry;
   const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
   convolution.x_signed = is_signed(node.dtype(0));
@@ -124,6 +137,63 @@ Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers
         return static_cast<int64_t>(
             device.simd().loops<QuantizeLoops>().sum_row[0](weight + channel * count, count));
       }));
+}
+
+Result<KernelPtr> create_own_matmul(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, matmul_geometry(node.shape(0), node.shape(1), {}));
+  const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
+  IntegerBlocks blocks(device.simd(), g.m * g.batch.elements(), g.n, g.k, is_signed(node.dtype(0)), true);
+  blocks.buffers_results = true;
+  std::vector<int32_t> less(static_cast<size_t>(g.n));
+  const int32_t za = known_zero_point(node, 3) - blocks.a_shift();
+  for (int64_t k = 0; k < g.k; ++k)
+    device.simd().loops<QuantizeLoops>().multiply_add[0](less.data(), weight + k * g.n, za, g.n);
+  const Requantization last =
+      requantization_of<op::QuantizedMatMulAttributes>(node, g.n, [](int64_t) { return 0; });
+  const auto requantizer = std::make_shared<const BlockRequantizer>(device.simd(), last, std::move(less));
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(device.info().threads * blocks.workspace());
+  const PackedOperand b(weight, static_cast<size_t>(blocks.packed()), 0x6d6d713800ull, 1, requirements);
+  const auto pack = [=](float* to) noexcept {
+    blocks.pack(reinterpret_cast<uint8_t*>(to),
+                [&](int64_t column, int64_t k0, int64_t steps, uint8_t* part) noexcept {
+                  for (int64_t i = 0; i < steps; ++i)
+                    part[i] = static_cast<uint8_t>(weight[(k0 + i) * g.n + column]);
+                });
+  };
+  auto body = [=, bytes = static_cast<int64_t>(size_of(last.y_type))](const Call& call) noexcept {
+    multiply_integers(
+        blocks, 1, false,
+        [&](int64_t, int64_t row, uint8_t* copied) noexcept {
+          return blocks.row(call.in<uint8_t>(0) + row * g.k, copied);
+        },
+        [&](int64_t) noexcept { return call.packed<uint8_t>(); },
+        [](int64_t) noexcept -> int32_t* { return nullptr; }, g.n,
+        [&](int64_t, Range rows, Range columns, const int32_t*, const IntegerBlock& y) noexcept {
+          requantizer->run(y.at, rows.end - rows.begin, columns,
+                           call.out<std::byte>() + (rows.begin * g.n + columns.begin) * bytes, g.n);
+        },
+        call.scratch<uint8_t>());
+  };
+  return make_packing_kernel(device, pack, std::move(body), requirements);
+}
+
+Status supports_own_conv(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_own(device, node));
+  RT_ASSIGN(const ConvGeometry g, conv_of(node));
+  return supports_requantized(g);
+}
+
+Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Producers) {
+  IntegerConv conv;
+  RT_ASSIGN(conv.g, conv_of(node));
+  conv.x_signed = is_signed(node.dtype(0));
+  conv.weight_signed = true;
+  conv.constant_weight = node.inputs[1].value;
+  conv.known_x_zero = known_zero_point(node, 3);
+  conv.requantization =
+      requantization_of<op::QuantizedConvAttributes>(node, conv.g.output_channels, [](int64_t) { return 0; });
+  return make_conv_integer_gemm(device, conv);
 }
 
 // --- Requantize
@@ -311,8 +381,12 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
 std::span<const KernelRow> rows_quantized();
 std::span<const KernelRow> rows_quantized() {
   static constexpr KernelRow kRows[] = {
-      row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
-      row<create_conv, supports_matmul>(OpKind::QuantizedConv, "quantized_conv", kBytes),
+      row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes, 10),
+      row<create_own_matmul, supports_own>(OpKind::QuantizedMatMul, "quantized_matmul.gemm", kBytes,
+                                           kOwnPriority),
+      row<create_conv, supports_matmul>(OpKind::QuantizedConv, "quantized_conv", kBytes, 10),
+      row<create_own_conv, supports_own_conv>(OpKind::QuantizedConv, "quantized_conv.gemm", kBytes,
+                                              kOwnPriority),
       row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
       row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", kBytes),
       row<create_lookup>(OpKind::Lookup, "lookup", kBytes),

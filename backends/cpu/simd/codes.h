@@ -3,11 +3,50 @@
 
 #include "backends/cpu/simd/math.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 
 namespace librt::cpu::RT_SIMD_ISA {
 
+#if defined(__AVX512F__)
+using Reals = __m512;
+using Integers = __m512i;
+RT_INLINE Reals all_of(float x) {
+  return _mm512_set1_ps(x);
+}
+RT_INLINE Integers all_of(int32_t x) {
+  return _mm512_set1_epi32(x);
+}
+RT_INLINE Reals load_real(const float* x) {
+  return _mm512_loadu_ps(x);
+}
+RT_INLINE Reals real_of(Integers x) {
+  return _mm512_cvtepi32_ps(x);
+}
+RT_INLINE Reals load_real(const int32_t* x) {
+  return real_of(_mm512_loadu_si512(x));
+}
+/// At most `high`, and at least `low`, which it is also where x is NaN.
+RT_INLINE Reals clamped(Reals x, Reals low, Reals high) {
+  return _mm512_min_ps(_mm512_max_ps(x, low), high);
+}
+RT_INLINE Reals multiplied_added(Reals a, Reals b, Reals c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+/// c - a b
+RT_INLINE Reals multiplied_subtracted(Reals a, Reals b, Reals c) {
+  return _mm512_fnmadd_ps(a, b, c);
+}
+/// 0 where `of` is NaN.
+RT_INLINE Reals zero_where_nan(Reals x, Reals of) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(of, of, _CMP_ORD_Q), x);
+}
+RT_INLINE Integers rounded(Reals x) {
+  return _mm512_cvtps_epi32(x);
+}
+RT_INLINE Integers sum_of(Integers a, Integers b) {
+  return _mm512_add_epi32(a, b);
+}
 RT_INLINE __m512i load_code(const int8_t* x) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
 }
@@ -34,6 +73,73 @@ RT_INLINE void store_code(uint16_t* y, __m512i v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(y),
                       _mm512_cvtusepi32_epi16(_mm512_max_epi32(v, _mm512_setzero_si512())));
 }
+#else
+using Reals = __m256;
+using Integers = __m256i;
+RT_INLINE Reals all_of(float x) {
+  return _mm256_set1_ps(x);
+}
+RT_INLINE Integers all_of(int32_t x) {
+  return _mm256_set1_epi32(x);
+}
+RT_INLINE Reals load_real(const float* x) {
+  return _mm256_loadu_ps(x);
+}
+RT_INLINE Reals real_of(Integers x) {
+  return _mm256_cvtepi32_ps(x);
+}
+RT_INLINE Reals load_real(const int32_t* x) {
+  return real_of(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+}
+RT_INLINE Reals clamped(Reals x, Reals low, Reals high) {
+  return _mm256_min_ps(_mm256_max_ps(x, low), high);
+}
+RT_INLINE Reals multiplied_added(Reals a, Reals b, Reals c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+RT_INLINE Reals multiplied_subtracted(Reals a, Reals b, Reals c) {
+  return _mm256_fnmadd_ps(a, b, c);
+}
+RT_INLINE Reals zero_where_nan(Reals x, Reals of) {
+  return _mm256_and_ps(x, _mm256_cmp_ps(of, of, _CMP_ORD_Q));
+}
+RT_INLINE Integers rounded(Reals x) {
+  return _mm256_cvtps_epi32(x);
+}
+RT_INLINE Integers sum_of(Integers a, Integers b) {
+  return _mm256_add_epi32(a, b);
+}
+RT_INLINE __m256i load_code(const int8_t* x) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
+}
+RT_INLINE __m256i load_code(const uint8_t* x) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
+}
+RT_INLINE __m256i load_code(const int16_t* x) {
+  return _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+RT_INLINE __m256i load_code(const uint16_t* x) {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+/// Saturated to 16 bits with a sign.
+RT_INLINE __m128i saturated(__m256i v) {
+  return _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+}
+RT_INLINE void store_code(int8_t* y, __m256i v) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(y), _mm_packs_epi16(saturated(v), _mm_setzero_si128()));
+}
+RT_INLINE void store_code(uint8_t* y, __m256i v) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(y), _mm_packus_epi16(saturated(v), _mm_setzero_si128()));
+}
+RT_INLINE void store_code(int16_t* y, __m256i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(y), saturated(v));
+}
+RT_INLINE void store_code(uint16_t* y, __m256i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(y),
+                   _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
+}
+#endif
+inline constexpr int64_t kCodes = sizeof(Reals) / sizeof(float);  ///< in a vector
 
 }  // namespace librt::cpu::RT_SIMD_ISA
 #endif

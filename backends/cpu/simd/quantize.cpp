@@ -51,35 +51,27 @@ RT_INLINE float divided(float x, float scale, float inverse) {
 }
 #endif
 
-#if defined(__AVX512F__)
-RT_INLINE __m512 load_real(const float* x) {
-  return _mm512_loadu_ps(x);
-}
-RT_INLINE __m512 load_real(const int32_t* x) {
-  return _mm512_cvtepi32_ps(_mm512_loadu_si512(x));
-}
+#if defined(__AVX2__)
 /// divided() and quantized() of the elements that fill whole vectors; returns how many these are. GCC
 /// compiles neither clamp to one instruction.
 template <class S, class T>
 int64_t quantize_vectors(const S* x, const float* scale, const float* inverse, const T* zero, T* y, int64_t n,
                          bool each) {
-  const __m512 most = _mm512_set1_ps(262144.0f), bound = _mm512_set1_ps(131072.0f);
-  const __m512 least = _mm512_set1_ps(-262144.0f), low = _mm512_set1_ps(-131072.0f);
-  __m512 s = _mm512_set1_ps(*scale), r = _mm512_set1_ps(*inverse);
-  __m512i z = _mm512_set1_epi32(zero == nullptr ? 0 : static_cast<int32_t>(*zero));
+  const Reals most = all_of(262144.0f), bound = all_of(131072.0f);
+  const Reals least = all_of(-262144.0f), low = all_of(-131072.0f);
+  Reals s = all_of(*scale), r = all_of(*inverse);
+  Integers z = all_of(zero == nullptr ? 0 : static_cast<int32_t>(*zero));
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
+  for (; i + kCodes <= n; i += kCodes) {
     if (each) {
-      s = _mm512_loadu_ps(scale + i);
-      r = _mm512_loadu_ps(inverse + i);
+      s = load_real(scale + i);
+      r = load_real(inverse + i);
       if (zero != nullptr) z = load_code(zero + i);
     }
-    const __m512 v = load_real(x + i);
-    __m512 q = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(v, r), least), most);
-    q = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, s, v), r, q);
-    const __mmask16 number = _mm512_cmp_ps_mask(q, q, _CMP_ORD_Q);
-    q = _mm512_maskz_min_ps(number, _mm512_max_ps(q, low), bound);
-    store_code(y + i, _mm512_add_epi32(_mm512_cvtps_epi32(q), z));
+    const Reals v = load_real(x + i);
+    Reals q = clamped(v * r, least, most);
+    q = multiplied_added(multiplied_subtracted(q, s, v), r, q);
+    store_code(y + i, sum_of(rounded(zero_where_nan(clamped(q, low, bound), q)), z));
   }
   return i;
 }
@@ -96,7 +88,7 @@ void quantize(const void* source, const float* scale, [[maybe_unused]] const flo
   if (inverse != nullptr) {
     const float one_inverse = *inverse;
     int64_t first = 0;
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
     first = quantize_vectors(x, scale, inverse, zero, y, n, each);
 #endif
     if (!each) {

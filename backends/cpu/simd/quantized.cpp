@@ -15,14 +15,13 @@ void add_quantized(const void* first, const void* second, void* result, int64_t 
   const auto* b = static_cast<const B*>(second);
   auto* y = static_cast<Y*>(result);
   int64_t i = 0;
-#if defined(__AVX512F__)
-  const __m512 fa = _mm512_set1_ps(sum.factor_a), fb = _mm512_set1_ps(sum.factor_b);
-  const __m512 offset = _mm512_set1_ps(sum.offset);
-  const __m512 low = _mm512_set1_ps(sum.low), high = _mm512_set1_ps(sum.high);
-  for (; i + 16 <= n; i += 16) {
-    __m512 v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(load_code(a + i)), fa, offset);
-    v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(load_code(b + i)), fb, v);
-    store_code(y + i, _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, low), high)));
+#if defined(__AVX2__)
+  const Reals fa = all_of(sum.factor_a), fb = all_of(sum.factor_b), offset = all_of(sum.offset);
+  const Reals low = all_of(sum.low), high = all_of(sum.high);
+  for (; i + kCodes <= n; i += kCodes) {
+    Reals v = multiplied_added(real_of(load_code(a + i)), fa, offset);
+    v = multiplied_added(real_of(load_code(b + i)), fb, v);
+    store_code(y + i, rounded(clamped(v, low, high)));
   }
 #endif
 #pragma omp simd
@@ -39,6 +38,29 @@ template <class T>
 void quantized_max(T* y, const T* x, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+/// The products are rounded before the bias is added, as the composite's steps round them: no fused
+/// multiply-add, which GCC would make of them even across intrinsics.
+void scale_sums(const int32_t* sums, const int32_t* less, const float* scale, const float* bias, float* y,
+                int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX2__)
+  for (; i + kCodes <= n; i += kCodes) {
+    using U = Vector<uint32_t>;
+    const U sum = load<U>(sums + i) - load<U>(less + i);
+    Reals product = real_of((Integers)sum) * load_real(scale + i);
+    asm("" : "+v"(product));
+    store(y + i, product + load_real(bias + i));
+  }
+#endif
+#pragma omp simd
+  for (int64_t k = i; k < n; ++k)
+    y[k] = static_cast<float>(
+               static_cast<int32_t>(static_cast<uint32_t>(sums[k]) - static_cast<uint32_t>(less[k]))) *
+           scale[k];
+#pragma omp simd
+  for (int64_t k = i; k < n; ++k) y[k] += bias[k];
 }
 
 template <class T>
@@ -157,6 +179,7 @@ constexpr QuantizedLoops make_loops() {
   set_add<int8_t, uint8_t>(table, 0, 1);
   set_add<uint8_t, int8_t>(table, 1, 0);
   set_add<uint8_t, uint8_t>(table, 1, 1);
+  table.scale_sums = &scale_sums;
   table.max_i8 = &quantized_max<int8_t>;
   table.max_u8 = &quantized_max<uint8_t>;
   table.look_up[0] = &look_up_u8;

@@ -13,6 +13,9 @@ struct QuantizedSum {
 struct QuantizedLoops {
   /// y = round(a factor_a + b factor_b + offset) within [low, high]; by the types of a, b and y.
   void (*add_quantized[2][2][2])(const void* a, const void* b, void* y, int64_t n, const QuantizedSum& sum);
+  /// y = (sums - less) scale + bias; the difference wraps in 32 bits.
+  void (*scale_sums)(const int32_t* sums, const int32_t* less, const float* scale, const float* bias,
+                     float* y, int64_t n);
   /// y = max(y, x)
   void (*max_i8)(int8_t* y, const int8_t* x, int64_t n);
   void (*max_u8)(uint8_t* y, const uint8_t* x, int64_t n);

@@ -4,10 +4,25 @@
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "runtime/core/environment.h"
 
 namespace librt::cpu {
+
+#if defined(__x86_64__)
+namespace {
+
+/// CPUID leaf 7, subleaf 1, EAX bit 4 (Intel SDM, volume 2A); not every compiler knows the name.
+bool has_avx_vnni() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+
+}  // namespace
+#endif
 
 int available_simd(const Simd* (&sets)[3]) noexcept {
   int count = 0;
@@ -18,7 +33,7 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   static const Simd kAvx512{"avx512", 2, __builtin_cpu_supports("avx512vnni") != 0};
-  static constexpr Simd kAvx2{"avx2", 1, false};
+  static const Simd kAvx2{"avx2", 1, has_avx_vnni()};
   if (v4) sets[count++] = &kAvx512;
   if (v3) sets[count++] = &kAvx2;
 #endif

@@ -38,7 +38,8 @@ struct Simd {
   /// "avx512", "avx2", "baseline"; AArch64's baseline is "neon", or "dotprod" with what its name says.
   const char* name;
   int index;          ///< 0: baseline, 1: avx2, 2: avx512
-  bool dot_products;  ///< of 8-bit integers (VNNI, dotprod): for functions that need them in any table
+  bool dot_products;  ///< of 8-bit integers (AVX-VNNI, AVX-512 VNNI, dotprod): for functions that need them
+                      ///< in any table
 
   /// The loops of a family: loops<ScanLoops>().
   template <class Loops>
