@@ -1,8 +1,9 @@
 // f32 rows times weights of 8 or 4 bits. Bound by reading the weights: each byte is read once, widened in
-// registers and used for up to four rows; a group's accumulators are scaled at its end. Four columns at a
-// time, for independent accumulators, each a quarter of all columns from the next: memory is then read as
-// four sequential streams, which reach 25 GB/s (two threads on two cores of a Zen 4), where four columns side
-// by side, each shorter than the hardware looks ahead, reach 14 even with the next ones prefetched.
+// registers and used for up to four rows (two where there are few registers); a group's accumulators are
+// scaled at its end. Four columns at a time, for independent accumulators, each a quarter of all columns from
+// the next: memory is then read as four sequential streams, which reach 25 GB/s (two threads on two cores of
+// a Zen 4), where four columns side by side, each shorter than the hardware looks ahead, reach 14 even with
+// the next ones prefetched.
 //
 // The low half of a byte is the 4-bit weight of the even k: x comes with its even elements first, then the
 // odd ones, and a table in a register maps 0..15 to -8..7. For a single row these instructions take longer
@@ -10,13 +11,13 @@
 // split into two bytes each, for 8-bit dot products: an error of 1.6e-5 of the largest of the 32.
 #include "backends/cpu/simd/weight_quantized.h"
 
+#include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
-#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 #include <limits>
-
-#if defined(__AVX512F__)
-#include <immintrin.h>
+#if defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace librt::cpu::RT_SIMD_ISA {
@@ -82,48 +83,102 @@ float dot_groups(const float* x, const uint8_t* w, const float* scale, int64_t k
   return total;
 }
 
+using V = Vector<float>;
+using Ints = Vector<int32_t>;
+constexpr int kLane = kLanes<float>;
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kMostRows = 4;
+#else
+constexpr int kMostRows = 2;  ///< whose sums stay in registers
+#endif
+
+RT_INLINE float sum_of_lanes(V x) {
 #if defined(__AVX512F__)
+  return _mm512_reduce_add_ps(x);
+#else
+  float sum = 0;
+  for (int i = 0; i < kLane; ++i) sum += x[i];
+  return sum;
+#endif
+}
+/// As many bytes as V has elements. GCC converts vectors of so few bytes one by one.
+RT_INLINE Ints load_bytes(const int8_t* x) {
+#if defined(__AVX2__)
+  return (Ints)load_code(x);
+#elif defined(__SSE2__)
+  const __m128i bytes = _mm_loadu_si32(x), words = _mm_unpacklo_epi8(bytes, bytes);
+  return (Ints)_mm_srai_epi32(_mm_unpacklo_epi16(words, words), 24);
+#elif defined(__aarch64__)
+  return vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(load<uint32_t>(x)))));
+#else
+  Ints ints;
+  for (int i = 0; i < kLane; ++i) ints[i] = x[i];
+  return ints;
+#endif
+}
+RT_INLINE Ints load_bytes(const uint8_t* x) {
+#if defined(__AVX2__)
+  return (Ints)load_code(x);
+#elif defined(__SSE2__)
+  const __m128i zero = _mm_setzero_si128();
+  return (Ints)_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_loadu_si32(x), zero), zero);
+#else
+  return load_bytes(reinterpret_cast<const int8_t*>(x)) & 255;
+#endif
+}
+RT_INLINE V widened(const int8_t* codes) {
+  return __builtin_convertvector(load_bytes(codes), V);
+}
+/// The weights of a vector of bytes: those of even k, then those of odd ones.
+RT_INLINE void widened_pairs(const uint8_t* pairs, V& low, V& high) {
+  const Ints both = load_bytes(pairs);
+#if defined(__AVX512F__)
+  const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  low = _mm512_permutexvar_ps((__m512i)both, table);
+  high = _mm512_permutexvar_ps((__m512i)(both >> 4), table);
+#else
+  low = __builtin_convertvector((both & 15) - 8, V);
+  high = __builtin_convertvector((both >> 4) - 8, V);
+#endif
+}
+
 /// Columns column, column + apart, ..
 template <int kBits, int kRows, int kColumns>
 RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, int64_t apart, float* y) {
-  const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
-  __m512 total[kRows][kColumns];
+  V total[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) total[r][c] = _mm512_setzero_ps();
+    for (int c = 0; c < kColumns; ++c) total[r][c] = V{};
   const int64_t bytes = p.k * kBits / 8, groups = p.k / p.group, group_bytes = p.group * kBits / 8;
   const uint8_t* w = p.weight + column * bytes;
   const float* scale = p.scale + column * groups;
   for (int64_t g = 0; g < groups; ++g) {
-    __m512 sum[kRows][kColumns];
+    V sum[kRows][kColumns];
     for (int r = 0; r < kRows; ++r)
-      for (int c = 0; c < kColumns; ++c) sum[r][c] = _mm512_setzero_ps();
+      for (int c = 0; c < kColumns; ++c) sum[r][c] = V{};
     const int64_t begin = g * group_bytes;
-    for (int64_t at = begin; at < begin + group_bytes; at += 16)
+    for (int64_t at = begin; at < begin + group_bytes; at += kLane)
       for (int c = 0; c < kColumns; ++c) {
-        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + c * apart * bytes + at));
+        const uint8_t* codes = w + c * apart * bytes + at;
         if constexpr (kBits == 8) {
-          const __m512 v = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes));
-          for (int r = 0; r < kRows; ++r)
-            sum[r][c] = _mm512_fmadd_ps(v, _mm512_loadu_ps(x + r * p.k + at), sum[r][c]);
+          const V v = widened(reinterpret_cast<const int8_t*>(codes));
+          for (int r = 0; r < kRows; ++r) sum[r][c] += v * load<V>(x + r * p.k + at);
         } else {
-          const __m512i pairs = _mm512_cvtepu8_epi32(codes);
-          const __m512 low = _mm512_permutexvar_ps(pairs, table);
-          const __m512 high = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), table);
+          V low, high;
+          widened_pairs(codes, low, high);
           for (int r = 0; r < kRows; ++r) {
-            sum[r][c] = _mm512_fmadd_ps(low, _mm512_loadu_ps(x + r * p.k + at), sum[r][c]);
-            sum[r][c] = _mm512_fmadd_ps(high, _mm512_loadu_ps(x + r * p.k + p.k / 2 + at), sum[r][c]);
+            sum[r][c] += low * load<V>(x + r * p.k + at);
+            sum[r][c] += high * load<V>(x + r * p.k + p.k / 2 + at);
           }
         }
       }
-    for (int c = 0; c < kColumns; ++c) {
-      const __m512 factor = _mm512_set1_ps(scale[c * apart * groups + g]);
-      for (int r = 0; r < kRows; ++r) total[r][c] = _mm512_fmadd_ps(sum[r][c], factor, total[r][c]);
-    }
+    for (int c = 0; c < kColumns; ++c)
+      for (int r = 0; r < kRows; ++r) total[r][c] += sum[r][c] * scale[c * apart * groups + g];
   }
   for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = _mm512_reduce_add_ps(total[r][c]);
+    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = sum_of_lanes(total[r][c]);
 }
 
+#if defined(__AVX512F__)
 // --- one row of 4-bit weights, in integer arithmetic
 
 #define RT_VNNI __attribute__((target("avx512vnni")))
@@ -208,18 +263,16 @@ RT_VNNI void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, in
 template <int kBits>
 void weight_matmul(const WeightMatmul& p, int64_t begin, int64_t end) {
   int64_t column = begin;
-#if defined(__AVX512F__)
-  if (p.group * kBits / 8 % 16 == 0) {
+  if (p.group * kBits / 8 % kLane == 0) {
     const int64_t apart = (end - begin) / 4;
     for (; column < begin + apart; ++column) {
       int64_t row = 0;
-      for (; row + 4 <= p.rows; row += 4)
-        tile<kBits, 4, 4>(p, p.x + row * p.k, column, apart, p.y + row * p.n);
+      for (; row + kMostRows <= p.rows; row += kMostRows)
+        tile<kBits, kMostRows, 4>(p, p.x + row * p.k, column, apart, p.y + row * p.n);
       for (; row < p.rows; ++row) tile<kBits, 1, 4>(p, p.x + row * p.k, column, apart, p.y + row * p.n);
     }
     column = begin + 4 * apart;
   }
-#endif
   const int64_t bytes = p.k * kBits / 8, groups = p.k / p.group;
   for (; column < end; ++column)
     for (int64_t row = 0; row < p.rows; ++row)
