@@ -217,7 +217,8 @@ TEST(CpuGemm, IntegerProductsOfSeveralBlocks) {
 /// Requantize. (oneDNN's round otherwise.)
 template <class Quantized, class Integer>
 void check_requantized(Quantized quantized, Integer integer, const std::string& plain,
-                       const ops::HostTensor& x, const ops::HostTensor& w, int64_t channels) {
+                       const ops::HostTensor& x, const ops::HostTensor& w, int64_t channels,
+                       op::Activation activation) {
   const ops::HostTensor x_zero = scalar_tensor(x.info.dtype, 7);
   const NodeInputs last{ramp(DType::F32, Shape{channels}, 0.0001, 0.001, 3),
                         ramp(DType::F32, Shape{channels}, -3, 3, 4), scalar_tensor(DType::F32, 0.3),
@@ -226,6 +227,12 @@ void check_requantized(Quantized quantized, Integer integer, const std::string& 
   ASSERT_TRUE(sums.ok()) << sums.status().message();
   op::RequantizeAttributes requantize;
   requantize.to = quantized.to = static_cast<uint8_t>(DType::U8);
+  op::EpilogueAttributes epilogue;
+  epilogue.activation = activation;
+  epilogue.alpha = -2.5f;
+  epilogue.beta = 7.0f;
+  quantized.epilogue = std::make_unique<op::EpilogueAttributes>(epilogue);
+  requantize.epilogue = std::make_unique<op::EpilogueAttributes>(epilogue);
   const auto want = run_node(cpu_device(), make_node(std::move(requantize), 5),
                              {sums->outputs[0], last[0], last[1], last[2], last[3]});
   ASSERT_TRUE(want.ok()) << want.status().message();
@@ -245,13 +252,15 @@ void check_requantized(Quantized quantized, Integer integer, const std::string& 
 /// More rows and columns than a block has, channels beyond a depthwise chunk, and remainders of all.
 TEST(CpuGemm, RequantizedBlocks) {
   const auto weight = [](const Shape& shape) { return ramp(DType::I8, shape, -127, 127, 2); };
-  for (const DType type : {DType::U8, DType::I8}) {
-    SCOPED_TRACE(name_of(type));
+  using enum op::Activation;
+  for (const auto& [type, activation] :
+       {std::pair{DType::U8, None}, {DType::I8, Relu}, {DType::U8, Clip}, {DType::I8, Silu}}) {
+    SCOPED_TRACE(text(name_of(type), " ", op::EnumNameActivation(activation)));
     const double low = type == DType::I8 ? -128 : 0;
-    const auto x = [&](const Shape& shape) { return ramp(type, shape, low, low + 255, 1); };
+    const auto x = [&type = type, low](const Shape& shape) { return ramp(type, shape, low, low + 255, 1); };
     for (const auto& [m, k, n] : {std::array<int64_t, 3>{231, 301, 1143}, {1, 64, 70}, {300, 2, 33}})
       check_requantized(op::QuantizedMatMulAttributes{}, op::MatMulIntegerAttributes{},
-                        "matmul_integer.plain", x(Shape{m, k}), weight(Shape{k, n}), n);
+                        "matmul_integer.plain", x(Shape{m, k}), weight(Shape{k, n}), n, activation);
     for (const auto& [groups, channels, kernel] :
          {std::array<int64_t, 3>{1, 36, 3}, {3, 36, 3}, {36, 36, 3}, {700, 700, 5}, {18, 18, 7}}) {
       SCOPED_TRACE(text("groups ", groups, " kernel ", kernel));
@@ -261,7 +270,7 @@ TEST(CpuGemm, RequantizedBlocks) {
       integer.pads = conv.pads = {kernel / 2, kernel / 2 + 1, 0, kernel / 2};
       check_requantized(std::move(conv), std::move(integer), "conv_integer.plain",
                         x(Shape{2, 9, 11, channels}),
-                        weight(Shape{channels, kernel, kernel, channels / groups}), channels);
+                        weight(Shape{channels, kernel, kernel, channels / groups}), channels, activation);
     }
   }
 }

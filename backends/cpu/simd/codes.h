@@ -138,6 +138,18 @@ RT_INLINE void store_code(uint16_t* y, __m256i v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(y),
                    _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
 }
+/// Four vectors next to each other.
+RT_INLINE __m256i in_order(__m256i by_lanes) {
+  return _mm256_permutevar8x32_epi32(by_lanes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+RT_INLINE void store_codes(int8_t* y, __m256i a, __m256i b, __m256i c, __m256i d) {
+  const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), in_order(bytes));
+}
+RT_INLINE void store_codes(uint8_t* y, __m256i a, __m256i b, __m256i c, __m256i d) {
+  const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), in_order(bytes));
+}
 #endif
 inline constexpr int64_t kCodes = sizeof(Reals) / sizeof(float);  ///< in a vector
 

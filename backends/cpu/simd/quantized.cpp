@@ -40,19 +40,58 @@ void quantized_max(T* y, const T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
 }
 
-/// The products are rounded before the bias is added, as the composite's steps round them: no fused
-/// multiply-add, which GCC would make of them even across intrinsics.
+#if defined(__AVX2__)
+/// (sums - less) scale + bias. The product is rounded before the bias is added, as the composite's steps
+/// round it: no fused multiply-add, which GCC would make of them even across intrinsics.
+RT_INLINE Reals scaled(const int32_t* sums, const int32_t* less, const float* scale, const float* bias) {
+  using U = Vector<uint32_t>;
+  Reals product = real_of((Integers)(load<U>(sums) - load<U>(less))) * load_real(scale);
+  asm("" : "+v"(product));
+  return product + load_real(bias);
+}
+
+template <class Y>
+void requantize(const int32_t* sums, const int32_t* less, const float* scale, const float* bias,
+                const Requantized& last, void* result, int64_t n) {
+  auto* y = static_cast<Y*>(result);
+  const Reals low = all_of(last.low), high = all_of(last.high), by = all_of(last.scale),
+              inverse = all_of(last.inverse);
+  const Integers zero = all_of(last.zero);
+  // The quotient as divided() of quantize.cpp has it.
+  const auto codes = [&](Reals v) __attribute__((always_inline)) {
+    v = clamped(v, low, high);
+    const Reals q = v * inverse;
+    return sum_of(rounded(multiplied_added(multiplied_subtracted(q, by, v), inverse, q)), zero);
+  };
+  const auto at = [&](int64_t i) __attribute__((always_inline)) {
+    return codes(scaled(sums + i, less + i, scale + i, bias + i));
+  };
+  int64_t i = 0;
+#if !defined(__AVX512F__)
+  for (; i + 4 * kCodes <= n; i += 4 * kCodes)
+    store_codes(y + i, at(i), at(i + kCodes), at(i + 2 * kCodes), at(i + 3 * kCodes));
+#endif
+  for (; i + kCodes <= n; i += kCodes) store_code(y + i, at(i));
+  if (i == n) return;
+  int32_t rest[2][kCodes] = {};
+  float factors[2][kCodes] = {};
+  Y last_codes[kCodes];
+  for (int64_t k = 0; i + k < n; ++k) {
+    rest[0][k] = sums[i + k];
+    rest[1][k] = less[i + k];
+    factors[0][k] = scale[i + k];
+    factors[1][k] = bias[i + k];
+  }
+  store_code(last_codes, codes(scaled(rest[0], rest[1], factors[0], factors[1])));
+  for (int64_t k = 0; i + k < n; ++k) y[i + k] = last_codes[k];
+}
+#endif
+
 void scale_sums(const int32_t* sums, const int32_t* less, const float* scale, const float* bias, float* y,
                 int64_t n) {
   int64_t i = 0;
 #if defined(__AVX2__)
-  for (; i + kCodes <= n; i += kCodes) {
-    using U = Vector<uint32_t>;
-    const U sum = load<U>(sums + i) - load<U>(less + i);
-    Reals product = real_of((Integers)sum) * load_real(scale + i);
-    asm("" : "+v"(product));
-    store(y + i, product + load_real(bias + i));
-  }
+  for (; i + kCodes <= n; i += kCodes) store(y + i, scaled(sums + i, less + i, scale + i, bias + i));
 #endif
 #pragma omp simd
   for (int64_t k = i; k < n; ++k)
@@ -180,6 +219,10 @@ constexpr QuantizedLoops make_loops() {
   set_add<uint8_t, int8_t>(table, 1, 0);
   set_add<uint8_t, uint8_t>(table, 1, 1);
   table.scale_sums = &scale_sums;
+#if defined(__AVX2__)
+  table.requantize[0] = &requantize<int8_t>;
+  table.requantize[1] = &requantize<uint8_t>;
+#endif
   table.max_i8 = &quantized_max<int8_t>;
   table.max_u8 = &quantized_max<uint8_t>;
   table.look_up[0] = &look_up_u8;

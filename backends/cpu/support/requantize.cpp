@@ -35,13 +35,33 @@ BlockRequantizer::BlockRequantizer(const Simd& simd, const Requantization& last,
       inverse_(1 / last.y_scale),
       type_(last.y_type),
       normal_(std::isnormal(y_scale_) && std::isnormal(inverse_)),
-      y_zero_(static_cast<std::byte>(last.y_zero)) {}
+      y_zero_(static_cast<std::byte>(last.y_zero)) {
+  const float bound = 262144.0f * y_scale_;  // beyond any code
+  const bool clamps = activation_ == op::Activation::None || activation_ == op::Activation::Relu ||
+                      activation_ == op::Activation::Clip;
+  const auto index = type_ == DType::I8 ? 0 : 1;
+  if (type_ == DType::F32 || !clamps || !normal_ || !(bound > 0) || !std::isfinite(bound) ||
+      simd.loops<QuantizedLoops>().requantize[index] == nullptr)
+    return;
+  float low = -bound, high = bound;
+  if (activation_ == op::Activation::Relu) low = 0;
+  if (activation_ == op::Activation::Clip) {
+    if (!(alpha_ == alpha_ && beta_ == beta_)) return;
+    low = std::clamp(alpha_, -bound, bound);
+    high = std::clamp(beta_, -bound, bound);
+  }
+  in_one_pass_ = Requantized{low, high, y_scale_, inverse_, last.y_zero};
+}
 
 void BlockRequantizer::convert(const int32_t* sums, int64_t channel, std::byte* y, int64_t n) const noexcept {
+  const auto& loops = simd_->loops<QuantizedLoops>();
+  const auto* less = less_.data() + channel;
+  const auto *scale = scale_.data() + channel, *bias = bias_.data() + channel;
+  if (in_one_pass_)
+    return loops.requantize[type_ == DType::I8 ? 0 : 1](sums, less, scale, bias, *in_one_pass_, y, n);
   float buffer[kWideBlock];
   float* const real = type_ == DType::F32 ? reinterpret_cast<float*>(y) : buffer;
-  simd_->loops<QuantizedLoops>().scale_sums(sums, less_.data() + channel, scale_.data() + channel,
-                                            bias_.data() + channel, real, n);
+  loops.scale_sums(sums, less, scale, bias, real, n);
   if (const auto activation = activation_of(*simd_, activation_); activation != nullptr)
     activation(real, real, n, alpha_, beta_);
   if (type_ == DType::F32) return;

@@ -4,10 +4,11 @@
 // Knows: scales, activations, 8-bit results. Must not know: where sums come from, operators.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "backends/cpu/device/parallel.h"
-#include "backends/cpu/simd/simd.h"
+#include "backends/cpu/simd/quantized.h"
 #include "runtime/core/dtype.h"
 #include "runtime/graph/op.h"
 
@@ -45,6 +46,7 @@ class BlockRequantizer {
   float alpha_, beta_, y_scale_, inverse_;
   DType type_;
   bool normal_;  ///< y_scale and its inverse are
+  std::optional<Requantized> in_one_pass_;
   std::byte y_zero_;
 };
 
