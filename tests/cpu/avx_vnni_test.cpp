@@ -29,10 +29,10 @@ namespace {
 }  // namespace librt::cpu
 
 #undef RT_DEFINE_LOOPS
-#define RT_DEFINE_LOOPS(Loops)                                                   \
-  namespace librt::cpu {                                                         \
-  static constinit const Loops kTestLoops = avx_vnni_test::make_loops();         \
-  }                                                                              \
+#define RT_DEFINE_LOOPS(Loops)                                           \
+  namespace librt::cpu {                                                 \
+  static constinit const Loops kTestLoops = avx_vnni_test::make_loops(); \
+  }                                                                      \
   static_assert(true)
 #define _mm256_dpbusd_avx_epi32 sum_products
 #include "backends/cpu/simd/integer_gemm.cpp"  // NOLINT(bugprone-suspicious-include)

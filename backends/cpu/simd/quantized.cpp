@@ -58,13 +58,13 @@ void requantize(const int32_t* sums, const int32_t* less, const float* scale, co
               inverse = all_of(last.inverse);
   const Integers zero = all_of(last.zero);
   // The quotient as divided() of quantize.cpp has it.
-  const auto codes = [&](Reals v) __attribute__((always_inline)) {
+  const auto quantized = [&](Reals v) __attribute__((always_inline)) {
     v = clamped(v, low, high);
     const Reals q = v * inverse;
     return sum_of(rounded(multiplied_added(multiplied_subtracted(q, by, v), inverse, q)), zero);
   };
   const auto at = [&](int64_t i) __attribute__((always_inline)) {
-    return codes(scaled(sums + i, less + i, scale + i, bias + i));
+    return quantized(scaled(sums + i, less + i, scale + i, bias + i));
   };
   int64_t i = 0;
 #if !defined(__AVX512F__)
@@ -75,15 +75,15 @@ void requantize(const int32_t* sums, const int32_t* less, const float* scale, co
   if (i == n) return;
   int32_t rest[2][kCodes] = {};
   float factors[2][kCodes] = {};
-  Y last_codes[kCodes];
+  Y tail[kCodes];
   for (int64_t k = 0; i + k < n; ++k) {
     rest[0][k] = sums[i + k];
     rest[1][k] = less[i + k];
     factors[0][k] = scale[i + k];
     factors[1][k] = bias[i + k];
   }
-  store_code(last_codes, codes(scaled(rest[0], rest[1], factors[0], factors[1])));
-  for (int64_t k = 0; i + k < n; ++k) y[i + k] = last_codes[k];
+  store_code(tail, quantized(scaled(rest[0], rest[1], factors[0], factors[1])));
+  for (int64_t k = 0; i + k < n; ++k) y[i + k] = tail[k];
 }
 #endif
 
