@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "backends/cpu/device/device.h"
+#include "backends/cpu/onednn/kernels.h"
 #include "runtime/core/element.h"
 #include "tests/cpu/cpu_support.h"
 
@@ -182,11 +183,34 @@ TEST(CpuConv, WinogradComesFirstWhereItPays) {
   attributes.pads = {1, 1, 1, 1};
   const auto rows = conv_rows(attributes, {1, 14, 14, 32}, 32, true);
   if (std::find(rows.begin(), rows.end(), "conv.winograd2x2") == rows.end())
-    GTEST_SKIP() << "this oneDNN has no Winograd convolution";
+    GTEST_SKIP() << "oneDNN has no Winograd convolution on this CPU";
   EXPECT_EQ(rows.front(), "conv.winograd2x2");
   EXPECT_EQ(conv_rows(attributes, {1, 14, 14, 32}, 32, false).front(), "conv");
   EXPECT_EQ(conv_rows(attributes, {1, 48, 48, 32}, 32, true).front(), "conv.winograd4x4");
   EXPECT_EQ(conv_rows(attributes, {1, 48, 48, 16}, 16, true).front(), "conv");
+}
+
+/// Without AVX-512 our own kernels are candidates beside oneDNN's; with it, last resorts.
+TEST(CpuConv, OwnKernelsAreTimedWithoutAvx512) {
+  op::ConvAttributes attributes;
+  attributes.pads = {1, 1, 1, 1};
+  const auto conv = conv_rows(attributes, {1, 28, 28, 32}, 32, true);
+  const auto matmul = rows_for(cpu_device(), make_node(op::MatMulAttributes{}, 2),
+                               {f32(Shape{70, 80}, -1, 1, 1), f32(Shape{80, 90}, -1, 1, 2)}, 2);
+  ASSERT_TRUE(matmul.ok()) << matmul.status().message();
+  const auto place = [](const std::vector<std::string>& rows, std::string_view row) {
+    return std::find(rows.begin(), rows.end(), row) - rows.begin();
+  };
+  const std::string_view set = static_cast<const cpu::CpuDevice&>(cpu_device()).simd().name;
+  if (cpu::onednn::kBuilt && set == "avx512") {
+    EXPECT_LT(place(conv, "conv"), place(conv, "conv.winograd"));
+    EXPECT_LT(place(conv, "conv"), place(conv, "conv.gemm"));
+    EXPECT_LT(place(*matmul, "matmul"), place(*matmul, "matmul.gemm"));
+    return;
+  }
+  EXPECT_EQ(place(conv, "conv.winograd"), 0);
+  EXPECT_LT(place(conv, "conv.gemm"), 3);
+  EXPECT_LT(place(*matmul, "matmul.gemm"), 2);
 }
 
 // Odd extents leave partial tiles. The transforms lose some precision: up to 5e-6 of the largest value.
