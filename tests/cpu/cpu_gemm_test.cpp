@@ -258,7 +258,8 @@ TEST(CpuGemm, RequantizedBlocks) {
     SCOPED_TRACE(text(name_of(type), " ", op::EnumNameActivation(activation)));
     const double low = type == DType::I8 ? -128 : 0;
     const auto x = [&type = type, low](const Shape& shape) { return ramp(type, shape, low, low + 255, 1); };
-    for (const auto& [m, k, n] : {std::array<int64_t, 3>{231, 301, 1143}, {1, 64, 70}, {300, 2, 33}})
+    for (const auto& [m, k, n] :
+         {std::array<int64_t, 3>{231, 301, 1143}, {1, 64, 70}, {300, 2, 33}, {19, 40001, 3}})
       check_requantized(op::QuantizedMatMulAttributes{}, op::MatMulIntegerAttributes{},
                         "matmul_integer.plain", x(Shape{m, k}), weight(Shape{k, n}), n, activation);
     for (const auto& [groups, channels, kernel] :

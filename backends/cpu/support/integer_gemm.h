@@ -20,6 +20,7 @@ namespace librt::cpu {
 
 struct IntegerBlocks {
   static constexpr int64_t kRowPanels = 8, kColumnPanels = 32;  ///< at most, of a task
+  static constexpr int64_t kPanelBytes = 512 * 1024;            ///< of a task's rows of a, at least a panel
 
   const Simd* simd = nullptr;
   const IntegerGemmLoops* loops = nullptr;
@@ -53,17 +54,21 @@ struct IntegerBlocks {
   int64_t packed() const noexcept { return (sums_at() + n * 4 + 63) / 64 * 64; }
   int64_t a_bytes() const noexcept { return tile->wide_a ? 2 : 1; }
   int64_t panel_bytes() const noexcept { return tile->rows * depth() * a_bytes(); }
+  int64_t most_row_panels() const noexcept {
+    return std::clamp<int64_t>(kPanelBytes / std::max<int64_t>(panel_bytes(), 1), 1, kRowPanels);
+  }
   // What a thread fills: panels of a, the rows of one, these in 16 bits, the sums of all rows, and a block.
-  int64_t rows_at() const noexcept { return kRowPanels * panel_bytes(); }
+  int64_t rows_at() const noexcept { return most_row_panels() * panel_bytes(); }
   int64_t wide_rows_at() const noexcept { return rows_at() + tile->rows * depth(); }
   int64_t sums_of_rows_at() const noexcept {
     return wide_rows_at() + (tile->wide_a ? 2 * tile->rows * depth() : 0);
   }
   int64_t block_at() const noexcept {
-    return (sums_of_rows_at() + kRowPanels * tile->rows * 4 + 63) / 64 * 64;
+    return (sums_of_rows_at() + most_row_panels() * tile->rows * 4 + 63) / 64 * 64;
   }
   int64_t workspace() const noexcept {
-    return block_at() + (buffers_results ? kRowPanels * tile->rows * kColumnPanels * tile->columns * 4 : 0);
+    return block_at() +
+           (buffers_results ? most_row_panels() * tile->rows * kColumnPanels * tile->columns * 4 : 0);
   }
 
   /// A row of a as the tiles take it: `from` itself, or a copy in `copied` (depth() bytes), where it may be.
@@ -146,7 +151,7 @@ template <class RowOfA, class B, class Result, class Done>
 void multiply_integers(const IntegerBlocks& blocks, int64_t count, bool sums, const RowOfA& a_row, const B& b,
                        const Result& y, int64_t stride, const Done& done, uint8_t* workspaces) noexcept {
   const IntegerTile& tile = *blocks.tile;
-  const GemmTasks tasks(count, blocks.row_panels(), blocks.column_panels(), IntegerBlocks::kRowPanels,
+  const GemmTasks tasks(count, blocks.row_panels(), blocks.column_panels(), blocks.most_row_panels(),
                         IntegerBlocks::kColumnPanels);
   const int64_t depth = blocks.depth(), panel_bytes = blocks.panel_bytes();
   const auto widen = blocks.loops->widen[blocks.a_signed ? 0 : 1];
