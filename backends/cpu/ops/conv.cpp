@@ -278,17 +278,15 @@ std::span<const KernelRow> rows_conv() {
       row<create<Algorithm::Winograd4x4, kBlocked16>, pays_winograd<Algorithm::Winograd4x4>>(               \
           OpKind::Name, name ".winograd4x4", kF32, 13),                                                     \
       row<create_cached, supports_cached>(OpKind::Name, name ".winograd_cached", kF32, 14),                 \
-      row<create_gemm, timed<supports_gemm>>(OpKind::Name, name ".gemm", kF32, kTimedPriority),             \
-      row<create_gemm, supports_gemm>(OpKind::Name, name ".gemm", kF32, kOwnPriority),                      \
+      row<create_gemm, supports_gemm>(OpKind::Name, name ".gemm", kF32, own_priority(-5, 9)),               \
       row<create_plain, supports_plain>(OpKind::Name, name ".plain", kF32, -10)
-  static constexpr KernelRow kRows[] = {
+  static const KernelRow kRows[] = {
       RT_CONV(Conv, "conv"),
       row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
           OpKind::Conv, "conv.winograd2x2", kF32, 12),
-      row<create_winograd_own, timed<supports_winograd_own>>(OpKind::Conv, "conv.winograd", kF32, 12),
-      row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32,
-                                                      onednn::kBuilt ? -6 : 8),
       row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
+      row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32,
+                                                      own_priority(-6, 11)),
       row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
       RT_CONV(ConvTranspose, "conv_transpose"),
       RT_CONV(ConvWeightGrad, "conv_weight_grad"),
