@@ -1,31 +1,14 @@
 // Vectors of quantized values: widened on load, saturated on store.
 #pragma once
 
-#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 #if defined(__AVX2__)
-#include <immintrin.h>
-
 namespace librt::cpu::RT_SIMD_ISA {
 
 #if defined(__AVX512F__)
 using Reals = __m512;
 using Integers = __m512i;
-RT_INLINE Reals all_of(float x) {
-  return _mm512_set1_ps(x);
-}
-RT_INLINE Integers all_of(int32_t x) {
-  return _mm512_set1_epi32(x);
-}
-RT_INLINE Reals load_real(const float* x) {
-  return _mm512_loadu_ps(x);
-}
-RT_INLINE Reals real_of(Integers x) {
-  return _mm512_cvtepi32_ps(x);
-}
-RT_INLINE Reals load_real(const int32_t* x) {
-  return real_of(_mm512_loadu_si512(x));
-}
 /// At most `high`, and at least `low`, which it is also where x is NaN.
 RT_INLINE Reals clamped(Reals x, Reals low, Reals high) {
   return _mm512_min_ps(_mm512_max_ps(x, low), high);
@@ -43,9 +26,6 @@ RT_INLINE Reals zero_where_nan(Reals x, Reals of) {
 }
 RT_INLINE Integers rounded(Reals x) {
   return _mm512_cvtps_epi32(x);
-}
-RT_INLINE Integers sum_of(Integers a, Integers b) {
-  return _mm512_add_epi32(a, b);
 }
 RT_INLINE __m512i load_code(const int8_t* x) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -76,21 +56,6 @@ RT_INLINE void store_code(uint16_t* y, __m512i v) {
 #else
 using Reals = __m256;
 using Integers = __m256i;
-RT_INLINE Reals all_of(float x) {
-  return _mm256_set1_ps(x);
-}
-RT_INLINE Integers all_of(int32_t x) {
-  return _mm256_set1_epi32(x);
-}
-RT_INLINE Reals load_real(const float* x) {
-  return _mm256_loadu_ps(x);
-}
-RT_INLINE Reals real_of(Integers x) {
-  return _mm256_cvtepi32_ps(x);
-}
-RT_INLINE Reals load_real(const int32_t* x) {
-  return real_of(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
-}
 RT_INLINE Reals clamped(Reals x, Reals low, Reals high) {
   return _mm256_min_ps(_mm256_max_ps(x, low), high);
 }
@@ -105,9 +70,6 @@ RT_INLINE Reals zero_where_nan(Reals x, Reals of) {
 }
 RT_INLINE Integers rounded(Reals x) {
   return _mm256_cvtps_epi32(x);
-}
-RT_INLINE Integers sum_of(Integers a, Integers b) {
-  return _mm256_add_epi32(a, b);
 }
 RT_INLINE __m256i load_code(const int8_t* x) {
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
@@ -152,6 +114,29 @@ RT_INLINE void store_codes(uint8_t* y, __m256i a, __m256i b, __m256i c, __m256i 
 }
 #endif
 inline constexpr int64_t kCodes = sizeof(Reals) / sizeof(float);  ///< in a vector
+
+RT_INLINE Reals all_of(float x) {
+  return x - Reals{};
+}
+RT_INLINE Integers all_of(int32_t x) {
+  return (Integers)(x - Vector<int32_t>{});
+}
+RT_INLINE Integers sum_of(Integers a, Integers b) {
+  return (Integers)((Vector<int32_t>)a + (Vector<int32_t>)b);
+}
+RT_INLINE Reals real_of(Integers x) {
+  return __builtin_convertvector((Vector<int32_t>)x, Vector<float>);
+}
+RT_INLINE Reals load_real(const float* x) {
+  return load<Reals>(x);
+}
+RT_INLINE Reals load_real(const int32_t* x) {
+  return real_of(load<Integers>(x));
+}
+/// x / scale, from q = x inverse and inverse = 1 / scale (Markstein 1990).
+RT_INLINE Reals corrected_quotient(Reals q, Reals x, Reals scale, Reals inverse) {
+  return multiplied_added(multiplied_subtracted(q, scale, x), inverse, q);
+}
 
 }  // namespace librt::cpu::RT_SIMD_ISA
 #endif

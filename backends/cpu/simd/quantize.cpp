@@ -69,8 +69,7 @@ int64_t quantize_vectors(const S* x, const float* scale, const float* inverse, c
       if (zero != nullptr) z = load_code(zero + i);
     }
     const Reals v = load_real(x + i);
-    Reals q = clamped(v * r, least, most);
-    q = multiplied_added(multiplied_subtracted(q, s, v), r, q);
+    const Reals q = corrected_quotient(clamped(v * r, least, most), v, s, r);
     store_code(y + i, sum_of(rounded(zero_where_nan(clamped(q, low, bound), q)), z));
   }
   return i;

@@ -57,11 +57,9 @@ void requantize(const int32_t* sums, const int32_t* less, const float* scale, co
   const Reals low = all_of(last.low), high = all_of(last.high), by = all_of(last.scale),
               inverse = all_of(last.inverse);
   const Integers zero = all_of(last.zero);
-  // The quotient as divided() of quantize.cpp has it.
   const auto quantized = [&](Reals v) __attribute__((always_inline)) {
     v = clamped(v, low, high);
-    const Reals q = v * inverse;
-    return sum_of(rounded(multiplied_added(multiplied_subtracted(q, by, v), inverse, q)), zero);
+    return sum_of(rounded(corrected_quotient(v * inverse, v, by, inverse)), zero);
   };
   const auto at = [&](int64_t i) __attribute__((always_inline)) {
     return quantized(scaled(sums + i, less + i, scale + i, bias + i));

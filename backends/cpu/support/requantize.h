@@ -24,6 +24,7 @@ struct Requantization {
   float y_scale = 1;
   int32_t y_zero = 0;
 };
+
 /// y = activation((sum - less) scale + bias), and where y is an integer, y / y_scale + y_zero, rounded; by
 /// channel.
 class BlockRequantizer {
