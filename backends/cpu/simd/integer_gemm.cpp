@@ -81,13 +81,7 @@ RT_INLINE void write(const V (&sums)[kR][kVectors], int32_t* y, int64_t stride, 
 RT_INLINE V broadcast(const uint8_t* word) {
   int32_t value;
   __builtin_memcpy(&value, word, sizeof value);
-#if defined(__AVX512F__)
-  return _mm512_set1_epi32(value);
-#elif defined(__AVX2__)
-  return _mm256_set1_epi32(value);
-#else
-  return _mm_set1_epi32(value);
-#endif
+  return (V)(value - Vector<int32_t>{});
 }
 /// As many bytes as V has 16-bit integers.
 RT_INLINE V widened(const uint8_t* b) {
