@@ -6,7 +6,7 @@
 // wrap.
 #include "kernels/binary.h"
 
-#include "kernels/common.cuh"
+#include "kernels/binary_functions.cuh"
 #include "kernels/index_space.cuh"
 #include "kernels/vector.cuh"
 
@@ -68,43 +68,6 @@ RT_DEVICE T integer_value(BinaryFunction function, T a, T b) {
   }
 }
 
-/// The derivative of Gelu or Silu. The square is bounded where 1 - t^2 is 0, so that their product is 0, too.
-template <class F>
-RT_DEVICE F slope_of(BinaryFunction function, F x) {
-  if (function == BinaryFunction::SiluGrad) {
-    const F s = F(1) / (F(1) + exp(-x));
-    return s + x * s * (F(1) - s);
-  }
-  if (function == BinaryFunction::GeluGrad)
-    return F(0.5) * (F(1) + std::erf(x * F(0.70710678118654752))) +
-           x * (exp(F(-0.5) * x * x) * F(0.39894228040143268));
-  const F scale = F(0.79788456080286536), cube = F(0.044715) * scale;
-  const F square = x * x > F(1e30) ? F(1e30) : x * x;
-  const F t = std::tanh(x * (square * cube + scale));
-  return F(0.5) * (F(1) + t) + F(0.5) * x * (F(1) - t * t) * (square * (F(3) * cube) + scale);
-}
-
-template <class F>
-RT_DEVICE F float_value(BinaryFunction function, F a, F b) {
-  switch (function) {
-    case BinaryFunction::Add: return a + b;
-    case BinaryFunction::Sub: return a - b;
-    case BinaryFunction::Mul: return a * b;
-    case BinaryFunction::Div: return a / b;
-    case BinaryFunction::Pow: return pow(a, b);
-    case BinaryFunction::Minimum: return a < b || a != a ? a : b;
-    case BinaryFunction::Maximum: return a > b || a != a ? a : b;
-    case BinaryFunction::GeluGrad:
-    case BinaryFunction::GeluTanhGrad:
-    case BinaryFunction::SiluGrad: return a * slope_of(function, b);
-    case BinaryFunction::ReluGrad: return b > F(0) ? a : F(0);
-    default: break;
-  }
-  const F rest = fmod(a, b);
-  if (function == BinaryFunction::ModTruncated) return rest;
-  return rest != F(0) && ((rest < F(0)) != (b < F(0))) ? rest + b : rest;
-}
-
 struct Arithmetic {
   BinaryFunction function;
   template <class T>
@@ -121,15 +84,7 @@ struct Comparison {
   template <class T>
   RT_DEVICE Boolean operator()(T stored_a, T stored_b) const {
     const auto a = widen(stored_a), b = widen(stored_b);
-    bool holds = a >= b;
-    switch (function) {
-      case CompareFunction::Equal: holds = a == b; break;
-      case CompareFunction::Less: holds = a < b; break;
-      case CompareFunction::LessOrEqual: holds = a <= b; break;
-      case CompareFunction::Greater: holds = a > b; break;
-      case CompareFunction::GreaterOrEqual: break;
-    }
-    return Boolean{static_cast<uint8_t>(holds ? 1 : 0)};
+    return Boolean{static_cast<uint8_t>(holds(function, a, b) ? 1 : 0)};
   }
 };
 

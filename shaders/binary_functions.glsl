@@ -51,21 +51,28 @@ float silu_slope(float x) {
   return s + x * s * (1.0 - s);
 }
 
-float apply_binary(uint f, float a, float b) {
+// Those that take a few operations; the others return a.
+float apply_short_binary(uint f, float a, float b) {
   switch (f) {
     case kBinaryAdd: return a + b;
     case kBinarySub: return a - b;
     case kBinaryMul: return a * b;
     case kBinaryDiv: return a / b;
-    case kBinaryPow: return exact_pow(a, b);
     case kBinaryMinimum: return min_keep_nan(a, b);
     case kBinaryMaximum: return max_keep_nan(a, b);
+    case kBinaryReluGrad: return b > 0.0 ? a : 0.0;
+  }
+  return a;
+}
+
+float apply_binary(uint f, float a, float b) {
+  switch (f) {
+    case kBinaryPow: return exact_pow(a, b);
     case kBinaryMod: return remainder_of(a, b, false);
     case kBinaryModTruncated: return remainder_of(a, b, true);
     case kBinaryGeluGrad: return a * gelu_slope(b);
     case kBinaryGeluTanhGrad: return a * gelu_tanh_slope(b);
     case kBinarySiluGrad: return a * silu_slope(b);
-    case kBinaryReluGrad: return b > 0.0 ? a : 0.0;
   }
-  return a;
+  return apply_short_binary(f, a, b);
 }

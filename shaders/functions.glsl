@@ -189,35 +189,42 @@ float exact_sin(float x, uint quarter) {
 
 float clip(float x, float low, float high) { return is_nan(x) ? x : (x < low ? low : (x > high ? high : x)); }
 
-float apply_function(uint f, float x, float alpha, float beta) {
+// The functions that take a few operations; the others return x.
+float apply_short_function(uint f, float x, float alpha, float beta) {
   switch (f) {
-    case kFunctionIdentity: return x;
     case kFunctionRelu: return is_nan(x) ? x : (x > 0.0 ? x : 0.0);
     case kFunctionClip: return clip(x, alpha, beta);
-    case kFunctionSigmoid: return sigmoid(x);
-    case kFunctionTanh: return exact_tanh(x);
     case kFunctionHardSwish: return x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0);
-    case kFunctionSilu: return x * sigmoid(x);
-    case kFunctionGelu: return 0.5 * x * (1.0 + exact_erf(x * 0.70710678));
-    case kFunctionGeluTanh: return 0.5 * x * (1.0 + exact_tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
     case kFunctionLeakyRelu: return x < 0.0 ? alpha * x : x;
     case kFunctionHardSigmoid: return clip(alpha * x + beta, 0.0, 1.0);
     case kFunctionAbs: return abs(x);
     case kFunctionNeg: return -x;
-    case kFunctionExp: return exact_exp(x);
-    case kFunctionLog: return exact_log(x);
     case kFunctionSqrt: return sqrt(x);
     case kFunctionReciprocal: return 1.0 / x;
-    case kFunctionSin: return exact_sin(x, 0u);
-    case kFunctionCos: return exact_sin(x, 1u);
-    case kFunctionErf: return exact_erf(x);
     case kFunctionFloor: return floor(x);
     case kFunctionCeil: return ceil(x);
     case kFunctionRound: return round_half_even(x);
     case kFunctionSign: return is_nan(x) ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
+    case kFunctionNot: return x == 0.0 ? 1.0 : 0.0;
+  }
+  return x;
+}
+
+float apply_function(uint f, float x, float alpha, float beta) {
+  switch (f) {
+    case kFunctionSigmoid: return sigmoid(x);
+    case kFunctionTanh: return exact_tanh(x);
+    case kFunctionSilu: return x * sigmoid(x);
+    case kFunctionGelu: return 0.5 * x * (1.0 + exact_erf(x * 0.70710678));
+    case kFunctionGeluTanh: return 0.5 * x * (1.0 + exact_tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    case kFunctionExp: return exact_exp(x);
+    case kFunctionLog: return exact_log(x);
+    case kFunctionSin: return exact_sin(x, 0u);
+    case kFunctionCos: return exact_sin(x, 1u);
+    case kFunctionErf: return exact_erf(x);
     case kFunctionSoftplus: return is_nan(x) ? x : (x > 0.0 ? x : 0.0) + exact_log(1.0 + exact_exp(-abs(x)));
     case kFunctionElu: return x < 0.0 ? alpha * (exact_exp(x) - 1.0) : x;
     case kFunctionAtan: return exact_atan(x);
   }
-  return x;
+  return apply_short_function(f, x, alpha, beta);
 }

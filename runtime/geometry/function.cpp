@@ -77,8 +77,7 @@ FunctionCall function_call(const Node& node) noexcept {
       const auto& attributes = node.as<op::ClipAttributes>();
       return {Function::Clip, attributes.minimum, attributes.maximum};
     }
-    case OpKind::Gelu:
-      return {node.as<op::GeluAttributes>().tanh_approximation ? Function::GeluTanh : Function::Gelu};
+    case OpKind::Gelu: return {has_other_form(node) ? Function::GeluTanh : Function::Gelu};
     default: return {function_of(node.kind())};
   }
 }
@@ -95,6 +94,57 @@ FunctionCall with_open_bounds(FunctionCall call) noexcept {
   if (call.alpha == -kMost) call.alpha = -kInfinity;
   if (call.beta == kMost) call.beta = kInfinity;
   return call;
+}
+
+bool has_other_form(const Node& node) noexcept {
+  switch (node.kind()) {
+    case OpKind::Gelu: return node.as<op::GeluAttributes>().tanh_approximation;
+    case OpKind::GeluGrad: return node.as<op::GeluGradAttributes>().tanh_approximation;
+    case OpKind::Mod: return node.as<op::ModAttributes>().truncated;
+    case OpKind::BitShift: return node.as<op::BitShiftAttributes>().left;
+    default: return false;
+  }
+}
+
+std::optional<BinaryFunction> binary_function(OpKind kind, bool other_form) noexcept {
+  switch (kind) {
+#define RT_SAME(Name) \
+  case OpKind::Name: return BinaryFunction::Name;
+    RT_SAME(Add)
+    RT_SAME(Sub)
+    RT_SAME(Mul)
+    RT_SAME(Div)
+    RT_SAME(Pow)
+    RT_SAME(Minimum)
+    RT_SAME(Maximum)
+    RT_SAME(SiluGrad)
+    RT_SAME(ReluGrad)
+    RT_SAME(And)
+    RT_SAME(Or)
+    RT_SAME(Xor)
+    RT_SAME(BitwiseAnd)
+    RT_SAME(BitwiseOr)
+    RT_SAME(BitwiseXor)
+#undef RT_SAME
+    case OpKind::Mod: return other_form ? BinaryFunction::ModTruncated : BinaryFunction::Mod;
+    case OpKind::GeluGrad: return other_form ? BinaryFunction::GeluTanhGrad : BinaryFunction::GeluGrad;
+    case OpKind::BitShift: return other_form ? BinaryFunction::ShiftLeft : BinaryFunction::ShiftRight;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<CompareFunction> compare_function(OpKind kind) noexcept {
+  switch (kind) {
+#define RT_SAME(Name) \
+  case OpKind::Name: return CompareFunction::Name;
+    RT_SAME(Equal)
+    RT_SAME(Less)
+    RT_SAME(LessOrEqual)
+    RT_SAME(Greater)
+    RT_SAME(GreaterOrEqual)
+#undef RT_SAME
+    default: return std::nullopt;
+  }
 }
 
 OpAttributes operator_of(const FunctionCall& call) {

@@ -123,7 +123,10 @@ class Printer {
       append(inputs, i == 0 ? "" : ", ", reference(node.inputs[i]));
     const std::string attributes = attributes_text(node.op);
     line(outputs, " = ", name_of(node.kind()), "(", inputs, ")", attributes.empty() ? "" : " ", attributes);
-    if (!options_.bodies && node.kind() != OpKind::If && node.kind() != OpKind::Loop) return;
+    // Numbers alone do not tell what a chain computes.
+    const bool shown =
+        node.kind() == OpKind::If || node.kind() == OpKind::Loop || node.kind() == OpKind::Elementwise;
+    if (!options_.bodies && !shown) return;
     for (const Graph& body : node.bodies) out_ += Printer(body, options_, indent_ + 2).run();
   }
 

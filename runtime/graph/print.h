@@ -17,7 +17,8 @@
 namespace librt {
 
 struct PrintOptions {
-  bool bodies = false;          ///< also the bodies of composite nodes, indented as those of If and Loop
+  bool bodies =
+      false;  ///< also the bodies of all composite nodes, indented as those of If, Loop and Elementwise
   int64_t inline_elements = 8;  ///< constants up to this size are written where they are used
 };
 

@@ -72,10 +72,7 @@ double maximum(double a, double b) {
 }
 
 Status infer_binary(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "a", kNumericTypes));
-  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
-  RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
-  return add_output(outputs, node.dtype(0), shape);
+  return infer_pair(node, outputs, kNumericTypes, node.dtype(0));
 }
 
 enum class Divisor { Any, NotZero };

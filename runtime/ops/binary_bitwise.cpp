@@ -8,10 +8,7 @@ namespace {
 using Function = uint64_t (*)(uint64_t, uint64_t);
 
 Status infer_bits(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "a", kIntegers));
-  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
-  RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
-  return add_output(outputs, node.dtype(0), shape);
+  return infer_pair(node, outputs, kIntegers, node.dtype(0));
 }
 
 template <class F>

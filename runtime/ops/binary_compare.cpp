@@ -32,16 +32,9 @@ constexpr DTypeSet only_bool() {
   return DTypeSet{DType::Bool};
 }
 
-[[gnu::noinline]] Status infer_predicate_of(const NodeView& node, DTypeSet allowed,
-                                            std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "a", allowed));
-  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
-  RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
-  return add_output(outputs, DType::Bool, shape);
-}
 template <DTypeSet (*Allowed)()>
 Status infer_predicate(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  return infer_predicate_of(node, Allowed(), outputs);
+  return infer_pair(node, outputs, Allowed(), DType::Bool);
 }
 
 /// Calls holds(i, j) with the elements of a and b.

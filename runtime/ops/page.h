@@ -136,6 +136,10 @@ const Page* page_of(OpKind kind) noexcept;
 /// The operator's form; Opaque for an operator this build does not know.
 Form form_of(OpKind kind) noexcept;
 
+/// By the page; of Elementwise, that of its most sensitive step. The operator must be one that this build
+/// knows.
+Arithmetic arithmetic_of(const Node& node) noexcept;
+
 /// See Page::moves.
 bool moves_elements(OpKind kind) noexcept;
 

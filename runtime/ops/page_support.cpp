@@ -94,6 +94,20 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   return invalid_argument("expected shapes that broadcast, found ", a, " and ", b);
 }
 
+Status add_broadcast_output(const NodeView& node, std::vector<TensorInfo>& outputs, DType dtype) {
+  TensorInfo result{dtype, node.shape(0)};
+  for (size_t i = 1; i < node.input_count(); ++i) {
+    RT_ASSIGN(result.shape, broadcast_shapes(result.shape, node.shape(i)));
+  }
+  return add_output(outputs, result);
+}
+
+Status infer_pair(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet allowed, DType dtype) {
+  RT_TRY(expect_dtype(node, 0, "a", allowed));
+  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
+  return add_broadcast_output(node, outputs, dtype);
+}
+
 Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, node.input(0));
 }

@@ -56,6 +56,10 @@ Result<std::vector<int>> resolve_axes(std::span<const int64_t> axes, int rank, b
 /// NumPy's broadcasting, or an error that shows both shapes.
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
+/// One output of the shape that all inputs broadcast to.
+Status add_broadcast_output(const NodeView& node, std::vector<TensorInfo>& outputs, DType dtype);
+/// The same for operands a and b, both of one type among `allowed`.
+Status infer_pair(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet allowed, DType dtype);
 /// One output like input 0.
 Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs);
 

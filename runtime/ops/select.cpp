@@ -10,9 +10,7 @@ namespace {
 Status infer_where(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 0, "condition", DTypeSet{DType::Bool}));
   RT_TRY(expect_same_dtype(node, 2, "y", 1, "x"));
-  RT_ASSIGN(const Shape values, broadcast_shapes(node.shape(1), node.shape(2)));
-  RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), values));
-  return add_output(outputs, node.dtype(1), shape);
+  return add_broadcast_output(node, outputs, node.dtype(1));
 }
 
 Status eval_where(const NodeView&, std::span<const ConstTensorView> inputs,

@@ -19,6 +19,7 @@ namespace {
 // than once; disabling it skips all of its runs.
 constexpr Pass kPasses[] = {
     {"dead_code", "remove dead nodes", dead_code},
+    {"write_out", "write out what an earlier compilation joined (see elementwise)", write_out_elementwise},
     {"canonicalize", "remove no-op nodes, bring the others into canonical form", canonicalize},
     {"fold", "fold constants and static shapes", fold_known},
     {"branches", "inline the branch of an If with a constant condition", branches},
@@ -48,6 +49,8 @@ constexpr Pass kPasses[] = {
     {"canonicalize", "collapse chains of Casts", canonicalize},
     {"fold", "narrow constants", fold},
     {"common_subexpr", "eliminate common subexpressions", common_subexpr},
+    // Other passes do not look into the nodes that it makes.
+    {"elementwise", "join chains of element-wise operators into one node each", elementwise},
     {"expand", "build the bodies of composites", expand},
     {"order", "reorder nodes to reduce peak memory", order},
 };

@@ -5,6 +5,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/unary.h"
 #include "backends/cpu/support/element_types.h"
+#include "backends/cpu/support/function_work.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/function.h"
 #include "runtime/geometry/function_value.h"
@@ -30,18 +31,6 @@ T integral(const FunctionCall& call, T x) noexcept {
       return raised > high ? high : raised;
     }
     default: return x;
-  }
-}
-
-/// Rough cost of one element in elementary operations, to decide whether threads pay.
-int64_t work_of(Function function) noexcept {
-  switch (function) {
-    case Function::Abs:
-    case Function::Neg:
-    case Function::Relu:
-    case Function::Clip:
-    case Function::LeakyRelu: return 1;
-    default: return 8;
   }
 }
 

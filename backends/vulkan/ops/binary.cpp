@@ -1,48 +1,15 @@
 // Arithmetic, comparison and bits of integers with broadcasting.
 #include "backends/vulkan/kernel.h"
-#include "runtime/core/binary_function.h"
+#include "runtime/geometry/function.h"
 
 namespace librt::vulkan {
 namespace {
 
 /// The value of BinaryFunction or, for a comparison, of CompareFunction.
 uint32_t function_of(const NodeView& node) {
-  const auto number = [](auto function) { return static_cast<uint32_t>(function); };
-  switch (node.kind()) {
-#define RT_IS(Functions, Name) \
-  case OpKind::Name: return number(Functions::Name);
-    RT_IS(BinaryFunction, Add)
-    RT_IS(BinaryFunction, Sub)
-    RT_IS(BinaryFunction, Mul)
-    RT_IS(BinaryFunction, Div)
-    RT_IS(BinaryFunction, Pow)
-    RT_IS(BinaryFunction, Minimum)
-    RT_IS(BinaryFunction, Maximum)
-    RT_IS(BinaryFunction, And)
-    RT_IS(BinaryFunction, Or)
-    RT_IS(BinaryFunction, Xor)
-    RT_IS(BinaryFunction, BitwiseAnd)
-    RT_IS(BinaryFunction, BitwiseOr)
-    RT_IS(BinaryFunction, BitwiseXor)
-    RT_IS(BinaryFunction, SiluGrad)
-    RT_IS(BinaryFunction, ReluGrad)
-    RT_IS(CompareFunction, Equal)
-    RT_IS(CompareFunction, Less)
-    RT_IS(CompareFunction, LessOrEqual)
-    RT_IS(CompareFunction, Greater)
-    RT_IS(CompareFunction, GreaterOrEqual)
-#undef RT_IS
-    case OpKind::Mod:
-      return number(node.as<op::ModAttributes>().truncated ? BinaryFunction::ModTruncated
-                                                           : BinaryFunction::Mod);
-    case OpKind::GeluGrad:
-      return number(node.as<op::GeluGradAttributes>().tanh_approximation ? BinaryFunction::GeluTanhGrad
-                                                                         : BinaryFunction::GeluGrad);
-    case OpKind::BitShift:
-      return number(node.as<op::BitShiftAttributes>().left ? BinaryFunction::ShiftLeft
-                                                           : BinaryFunction::ShiftRight);
-    default: return 0;
-  }
+  if (const auto function = binary_function(node.node)) return static_cast<uint32_t>(*function);
+  const auto relation = compare_function(node.kind());
+  return relation ? static_cast<uint32_t>(*relation) : 0;
 }
 
 /// The result may overwrite input i if it has the output's shape and type.

@@ -302,7 +302,7 @@ Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
 std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& view) const {
   const std::optional<DType> type = float_type_of(view);
   if (!type) return std::nullopt;
-  const ops::Arithmetic arithmetic = ops::page_of(view.kind())->arithmetic;
+  const ops::Arithmetic arithmetic = ops::arithmetic_of(view.node);
   const DType wanted = request_.precision.value_or(DType::F32);
   const auto computed = [&](Ref input) {
     if (input == kNone || p_.values[input].source == ValueSource::Constant) return false;

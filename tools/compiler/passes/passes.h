@@ -22,6 +22,9 @@ Status attention(Graph& graph, const PassContext& context);
 Status rotary(Graph& graph, const PassContext& context);
 Status fuse(Graph& graph, const PassContext& context);
 Status quantize(Graph& graph, const PassContext& context);
+/// The inverse of elementwise.
+Status write_out_elementwise(Graph& graph, const PassContext& context);
+Status elementwise(Graph& graph, const PassContext& context);
 Status expand(Graph& graph, const PassContext& context);
 Status order(Graph& graph, const PassContext& context);
 
