@@ -134,7 +134,7 @@ TEST(Elementwise, LeavesOthersAlone) {
   }));
 }
 
-TEST(Elementwise, GradientFollowsTheBody) {
+TEST(Elementwise, CompiledAgain) {
   Net net;
   Builder& b = net.b;
   const ValueId x = net.input({{.extent = 4}, {.extent = 10}});
@@ -143,6 +143,10 @@ TEST(Elementwise, GradientFollowsTheBody) {
   model.entries.push_back({.name = "infer", .graph = net.graph});
   ASSERT_TRUE(optimize(model, {}, nullptr).ok());
   EXPECT_EQ(count(model.entries[0].graph, OpKind::Elementwise), 1u);
+  ModelGraph written = model;
+  ASSERT_TRUE(write_out_chains(written).ok());
+  EXPECT_EQ(count(written.entries[0].graph, OpKind::Elementwise), 0u);
+  EXPECT_EQ(count(written.entries[0].graph, OpKind::Tanh), 1u);
   // Compiled again, it is what it was.
   const std::string once = print(model.entries[0].graph, {.bodies = true});
   ASSERT_TRUE(optimize(model, {}, nullptr).ok());

@@ -34,7 +34,7 @@ for net in zoo:lenet5 zoo:resnet18_mnist; do
   matmuls=$(sed -n 's/^quantized *\([0-9]*\) MatMul\/Conv nodes with the ranges of training.*/\1/p' int8.log)
   [[ $matmuls == $(grep -cE ' = Quantized(Conv|MatMul)\(' graph) ]] || fail "expected '$matmuls' integer matmuls: $(cat int8.log graph)"
   [[ $(grep -cE ' = (Conv|MatMul|FakeQuantize)\(' graph) == 0 ]] || fail "matmuls in f32 are left: $(cat graph)"
-  output=$(sed -n 's/^ *output %//p' graph)
+  output=$(sed -n 's/^  output %//p' graph)
   "$bin/rtrun" fake.rt --random-input --dim batch=8 --backend "$backend" --save "$output=fake.npy" --quiet
   # Ties may be rounded differently, so a result may be off by some steps in a deep net.
   "$bin/rtrun" int8.rt --random-input --dim batch=8 --backend "$backend" --expect "$output=fake.npy" --rtol 0.1 --atol "$tolerance" --quiet

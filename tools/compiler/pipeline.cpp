@@ -18,8 +18,8 @@ namespace {
 // The order matters: comments state what a pass needs its predecessors to have done. A name may occur more
 // than once; disabling it skips all of its runs.
 constexpr Pass kPasses[] = {
-    {"dead_code", "remove dead nodes", dead_code},
     {"write_out", "write out what an earlier compilation joined (see elementwise)", write_out_elementwise},
+    {"dead_code", "remove dead nodes", dead_code},
     {"canonicalize", "remove no-op nodes, bring the others into canonical form", canonicalize},
     {"fold", "fold constants and static shapes", fold_known},
     {"branches", "inline the branch of an If with a constant condition", branches},
@@ -134,6 +134,14 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
   return {};
 }
 
+Status write_out_chains(Graph& graph, const std::vector<State>& states) {
+  RT_TRY(write_out_elementwise(graph, {.states = states}));
+  for (Node& node : graph.nodes)
+    for (Graph& body : node.bodies)
+      if (ops::is_control(node.kind())) RT_TRY(write_out_chains(body, states));
+  return {};
+}
+
 std::string padded(std::string text, size_t width) {
   text.resize(std::max(width, text.size()), ' ');
   return text;
@@ -170,6 +178,12 @@ Status optimize(ModelGraph& model, const PipelineOptions& options, PipelineRepor
   if (!unmatched.empty() && options.precision != DType::F32)
     return invalid_argument("keep in fp32: no node is named like '", *unmatched.begin(),
                             "'; rtconvert --inspect shows the names");
+  return {};
+}
+
+Status write_out_chains(ModelGraph& model) {
+  for (ModelGraph::Entry& entry : model.entries)
+    RT_TRY(write_out_chains(entry.graph, model.states).in(text("entry '", entry.name, "'")));
   return {};
 }
 

@@ -55,6 +55,10 @@ Status optimize(ModelGraph& model, const PipelineOptions& options, PipelineRepor
 /// One pass by name, for tests and experiments.
 Status run_pass(std::string_view name, Graph& graph, const std::vector<State>& states);
 
+/// Replaces the nodes that the pass `elementwise` made by the operators that they are made of, for changes
+/// that look for operators.
+Status write_out_chains(ModelGraph& model);
+
 /// Gives a symbol an extent (`--dim batch=8`) in all entries and infers the dimensions again.
 Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent);
 

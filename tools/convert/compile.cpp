@@ -171,6 +171,7 @@ Status write(const Options& options, const ModelGraph& model, const ModelGraph& 
 
 Status compile(const Options& options, ModelGraph& model, Summary& summary, std::vector<std::byte>& bytes) {
   summary.nodes_before = model.entries[0].graph.nodes.size();
+  RT_TRY(compiler::write_out_chains(model));
   RT_TRY(change_weights(options, model, summary));
   RT_ASSIGN(const Awareness awareness, prepare_training(options, model, summary));
   const ModelGraph original = options.verify ? model : ModelGraph();

@@ -137,6 +137,9 @@ Status elementwise(Graph& graph, const PassContext& context) {
 }
 
 Status write_out_elementwise(Graph& graph, const PassContext& context) {
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                   [](const Node& node) { return node.kind() == OpKind::Elementwise; }))
+    return {};
   GraphEdit edit(graph, context.states, context.inferred);
   const ops::CompilerPage& page = *ops::compiler_page_of(OpKind::Elementwise);
   for (NodeId id = 0, count = edit.node_count(); id < count && edit.status().ok(); ++id) {
