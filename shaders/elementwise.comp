@@ -4,7 +4,7 @@
 // The steps are specialization constants, so that the driver compiles nothing but them. Inputs are x0 to x5, of which
 // the first kInputs exist; bit k of kSplat: input k repeats along the last axis; of kBools: it holds booleans, in bytes.
 // Drivers compile all functions for each of STEPS, before they drop those that a chain does not have: some 30 ms for a step
-// on lavapipe. SHORT has the functions of a few operations only.
+// on lavapipe. SHORT has the functions of a few operations only, and groups of four; the others take single elements.
 // variants: elementwise_{short SHORT STEPS=8|3 STEPS=3|8 STEPS=8}
 // variants: elementwise_{short SHORT STEPS=8|3 STEPS=3|8 STEPS=8}_halves HALVES
 #include "common.glsl"
@@ -13,9 +13,11 @@
 #ifdef SHORT
 #define APPLY_FUNCTION apply_short_function
 #define APPLY_BINARY apply_short_binary
+#define WIDTH 4
 #else
 #define APPLY_FUNCTION apply_function
 #define APPLY_BINARY apply_binary
+#define WIDTH 1
 #endif
 #define ELEMENT_ID 31
 #include "elements.glsl"
@@ -130,7 +132,7 @@ void main() {
   if (kInputs > 4) x[4] = load_x4(at[4]);
   if (kInputs > 5) x[5] = load_x5(at[5]);
   vec4 r = vec4(0.0);
-  for (int t = 0; t < int(kWidth); ++t) {
+  [[unroll]] for (int t = 0; t < WIDTH; ++t) {
     float v[14];
     [[unroll]] for (int k = 0; k < 6; ++k) v[k] = x[k][t];
 #define RT_STEP(step)                                                                                                \

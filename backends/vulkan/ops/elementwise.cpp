@@ -66,11 +66,14 @@ bool is_short(const ElementwiseStep& step) {
   }
 }
 
+bool is_short(const ElementwiseProgram& program) {
+  const auto steps = program.all();
+  return std::all_of(steps.begin(), steps.end(), [](const ElementwiseStep& step) { return is_short(step); });
+}
+
 Shader shader_of(const ElementwiseProgram& program, DType dtype) {
   const bool wide = dtype == DType::F32;
-  const auto steps = program.all();
-  if (std::all_of(steps.begin(), steps.end(), is_short))
-    return wide ? Shader::elementwise_short : Shader::elementwise_short_halves;
+  if (is_short(program)) return wide ? Shader::elementwise_short : Shader::elementwise_short_halves;
   if (program.count <= 3) return wide ? Shader::elementwise_3 : Shader::elementwise_3_halves;
   return wide ? Shader::elementwise_8 : Shader::elementwise_8_halves;
 }
@@ -89,7 +92,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   // Whole tensors have tail padding, so a single axis needs no multiple of four where nothing is repeated.
   bool padded = space.rank() == 1;
   for (const auto& strides : space.strides) padded = padded && strides[0] <= 1;
-  const bool wide = padded || in_groups(space, 4, true);
+  const bool wide = is_short(steps) && (padded || in_groups(space, 4, true));
   uint32_t splat = 0, bools = 0;
   for (size_t i = 0; i < space.strides.size(); ++i) {
     if (node.dtype(i) == DType::Bool) bools |= 1u << i;
