@@ -84,6 +84,52 @@ TEST(ImporterOperators, Det) {
   }
 }
 
+/// Reshape of x[n,4] or, if transposed, [4,n] to [n + less, last].
+ImporterModel reshape_by_extent(bool transposed, int64_t less, int64_t last) {
+  ImporterModel model(17);
+  model.input("x", {"n", "4"});
+  model.integers("axis", {1}, {0});
+  model.integers("less", {1}, {less});
+  model.integers("last", {1}, {last});
+  model.node("Shape", {"x"}, {"extents"});
+  model.node("Gather", {"extents", "axis"}, {"n"});
+  model.node("Add", {"n", "less"}, {"first"});
+  model.node("Concat", {"first", "last"}, {"shape"}, {{"axis", 0}});
+  if (transposed) model.node("Transpose", {"x"}, {"t"});
+  model.node("Reshape", {transposed ? "t" : "x", "shape"}, {"y"});
+  model.output("y");
+  return model;
+}
+
+/// An entry 0 copies a dimension. Where an entry is an extent that can be 0 only if nothing is left to
+/// reshape, the result has that extent, without a case for 0.
+TEST(ImporterOperators, ReshapeToExtents) {
+  for (const bool transposed : {false, true}) {
+    ImporterModel model = reshape_by_extent(transposed, 0, 4);
+    const auto imported = model.convert();
+    ASSERT_TRUE(imported.ok()) << imported.status().message() << model.reasons();
+    const Graph& graph = imported->entries[0].graph;
+    const Value &x = graph[graph.inputs[0]], &y = graph[graph.outputs[0]];
+    EXPECT_EQ(y.dims, x.dims) << transposed;
+    for (const int64_t n : {1, 3, 5}) {
+      const std::vector<float> values = noise(static_cast<size_t>(4 * n));
+      const ConstTensorView inputs[] = {{values.data(), {DType::F32, {n, 4}}}};
+      EXPECT_EQ(run(*imported, inputs).info.shape, (Shape{n, 4}));
+    }
+  }
+  // [n - 3, 4] fits x[n,4] for n = 3 alone, where 0 copies the 3; so does [n - 3, -1], which is [3, 4].
+  for (const int64_t last : {4, -1}) {
+    ImporterModel model = reshape_by_extent(false, -3, last);
+    const auto imported = model.convert();
+    ASSERT_TRUE(imported.ok()) << imported.status().message() << model.reasons();
+    const std::vector<float> values = noise(12);
+    const ConstTensorView inputs[] = {{values.data(), {DType::F32, {3, 4}}}};
+    const ops::HostTensor y = run(*imported, inputs);
+    EXPECT_EQ(y.info.shape, (Shape{3, 4}));
+    EXPECT_EQ(values_of(y), values);
+  }
+}
+
 /// PyTorch's align_corners puts the corners on each other, whatever its scale_factor leaves of the extent; in
 /// ONNX's definition, which counts for others, the last position is that of an extent that is not whole.
 TEST(ImporterOperators, CornersThatPyTorchAligns) {

@@ -42,6 +42,30 @@ ValueId shape_from_data(NodeContext& c, ValueId shape, bool allow_zero) {
   return concat_values(c.emit, std::move(parts));
 }
 
+/// Whether no entry of a Reshape's shape needs to copy a dimension where it is 0, which depends on extents:
+/// the dimension at its position is the same extent; or it is the only entry that is no positive number, and
+/// the entries' product is the number of elements. That is 0 with the entry, and a copied dimension that is
+/// not 0 would then not fit.
+bool needs_no_copies(NodeContext& c, std::span<const compiler::Extent> entries) {
+  compiler::ExtentTable& table = c.emit.extents();
+  const std::vector<compiler::Extent>& dims = c.emit.known(c.input(0)).dims;
+  compiler::Extent product = compiler::number(1), elements = compiler::number(1);
+  size_t others = 0, copies = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const compiler::Extent entry = entries[i];
+    if (entry.is_unknown()) return false;
+    others += entry.is_constant() && entry.constant > 0 ? 0 : 1;
+    copies +=
+        entry.is_constant() || table.is_zero(entry).is_constant() || (i < dims.size() && dims[i] == entry)
+            ? 0
+            : 1;
+    product = table.multiply(product, entry);
+  }
+  if (copies == 0) return true;
+  for (const compiler::Extent& dim : dims) elements = table.multiply(elements, dim);
+  return others == 1 && !product.is_unknown() && product == elements;
+}
+
 Status reshape_input(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   const bool allow_zero = c.integer("allowzero", 0) != 0;
@@ -52,13 +76,11 @@ Status reshape_input(NodeContext& c) {
     return cannot("the rank of the result depends on extents; fix the extents with --dim");
   const int64_t rank = wanted.dims[0].constant;
   if (rank == 0) return c.result(c.emit.reshape(c.input(0), c.emit.ints({})));
-  // An entry that is 0 only for some extents copies a dimension only for these.
   const auto& entries = wanted.elements;
   const bool decided =
-      wanted.has_elements && std::none_of(entries.begin(), entries.end(), [&](compiler::Extent entry) {
-        return entry.is_unknown() ||
-               (!allow_zero && !entry.is_constant() && !c.emit.extents().is_zero(entry).is_constant());
-      });
+      wanted.has_elements && (allow_zero ? std::none_of(entries.begin(), entries.end(),
+                                                        [](auto entry) { return entry.is_unknown(); })
+                                         : needs_no_copies(c, entries));
   if (!decided) return c.result(c.emit.reshape(c.input(0), shape_from_data(c, shape, allow_zero)));
   std::vector<int64_t> zeros;
   for (int64_t i = 0; i < rank && !allow_zero; ++i)
