@@ -76,10 +76,12 @@ std::string shown(std::span<const int64_t> dims) {
 }
 
 // Out-of-range indices are detected by the reference only: a device does not check them. A shape's entry that
-// happens to be 0 where there is no dimension to copy is taken for an empty dimension.
+// happens to be 0 where there is no dimension to copy is taken for an empty dimension, and so is one of a
+// tensor without elements where the dimension to copy would not fit.
 bool is_about_values(const std::string& error) {
   return error.find("expected indices in") != std::string::npos ||
-         error.find("copies a dimension that the input does not have") != std::string::npos;
+         error.find("copies a dimension that the input does not have") != std::string::npos ||
+         error.find("expected a shape of 0 elements") != std::string::npos;
 }
 
 /// The static claims of a graph about the dimensions of its values, compared with those of a run.

@@ -45,7 +45,7 @@ ValueId shape_from_data(NodeContext& c, ValueId shape, bool allow_zero) {
 /// Whether no entry of a Reshape's shape needs to copy a dimension where it is 0, which depends on extents:
 /// the dimension at its position is the same extent; or it is the only entry that is no positive number, and
 /// the entries' product is the number of elements. That is 0 with the entry, and a copied dimension that is
-/// not 0 would then not fit.
+/// not 0 would then not fit: an empty tensor stays empty instead.
 bool needs_no_copies(NodeContext& c, std::span<const compiler::Extent> entries) {
   compiler::ExtentTable& table = c.emit.extents();
   const std::vector<compiler::Extent>& dims = c.emit.known(c.input(0)).dims;
