@@ -54,7 +54,7 @@ struct ChainLoops {
   int64_t size_of_input(size_t i) const noexcept {
     return is_bool[i] ? 1 : static_cast<int64_t>(size_of(dtype));
   }
-  /// By step: its loop, by form, and the buffer of its result, which may be that of an operand.
+  /// By step: its loop, by form, and the buffer of its result, which is none of its operands'.
   struct Step {
     UnaryLoops::Unary unary = nullptr;
     BinaryLoops::Binary binary = nullptr;

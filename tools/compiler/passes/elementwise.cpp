@@ -28,11 +28,7 @@ class Chain {
 
   /// Takes in producers of operands until there are none that fit.
   void grow() {
-    for (size_t i = 0; i < members_.size();) {
-      const std::optional<NodeId> next = producer_to_add();
-      if (!next) return;
-      members_.push_back(*next);
-    }
+    while (const std::optional<NodeId> next = producer_to_add()) members_.push_back(*next);
   }
 
   size_t size() const noexcept { return members_.size(); }
@@ -103,6 +99,8 @@ class Chain {
   }
 
   bool fits(ValueId value, NodeId producer) {
+    // A step reads a value at most three times; looking at its users takes time for each.
+    if (edit_.use_count(value) > 3 * members_.size()) return false;
     if (!can_be_step(edit_, producer, edit_.value(result_).dtype) ||
         edit_.builder().comparable_shape(value) != edit_.builder().comparable_shape(result_))
       return false;
