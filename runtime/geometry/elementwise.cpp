@@ -7,8 +7,6 @@
 namespace librt {
 namespace {
 
-constexpr size_t kNumbersPerStep = 4, kParametersPerStep = 2;
-
 /// Not, And and Or.
 bool is_logic(const ElementwiseStep& step) noexcept {
   using Form = ElementwiseStep::Form;
@@ -24,18 +22,8 @@ std::pair<float, float> parameters_of(const Node& node) noexcept {
   return {call.alpha, call.beta};
 }
 
-}  // namespace
-
-bool ElementwiseStep::gives_bool() const noexcept {
-  return form == Form::Compare || is_logic(*this);
-}
-
-bool ElementwiseStep::takes_bool(int k) const noexcept {
-  if (form == Form::Unary && static_cast<Function>(function) == Function::Identity) return true;
-  return is_logic(*this) || (form == Form::Select && k == 0);
-}
-
-std::optional<ElementwiseStep> elementwise_step(OpKind kind, float alpha, float beta) noexcept {
+/// alpha, beta: the parameters in the schema.
+std::optional<ElementwiseStep> step_of(OpKind kind, float alpha, float beta) noexcept {
   using Form = ElementwiseStep::Form;
   const auto step = [](Form form, auto function) {
     return ElementwiseStep{.form = form, .function = static_cast<uint8_t>(function)};
@@ -56,9 +44,36 @@ std::optional<ElementwiseStep> elementwise_step(OpKind kind, float alpha, float 
   return step(Form::Binary, *function);
 }
 
+}  // namespace
+
+bool ElementwiseStep::gives_bool() const noexcept {
+  return form == Form::Compare || is_logic(*this);
+}
+
+bool ElementwiseStep::takes_bool(int k) const noexcept {
+  if (form == Form::Unary && static_cast<Function>(function) == Function::Identity) return true;
+  return is_logic(*this) || (form == Form::Select && k == 0);
+}
+
+uint8_t ElementwiseStep::float_function() const noexcept {
+  if (form != Form::Binary || !is_logic(*this)) return function;
+  return static_cast<uint8_t>(static_cast<BinaryFunction>(function) == BinaryFunction::And
+                                  ? BinaryFunction::Minimum
+                                  : BinaryFunction::Maximum);
+}
+
+std::array<size_t, kMostElementwiseSteps> ElementwiseProgram::last_readers() const noexcept {
+  std::array<size_t, kMostElementwiseSteps> last{};
+  for (size_t i = 0; i < all().size(); ++i)
+    for (int k = 0; k < steps[i].operand_count(); ++k)
+      if (const int value = steps[i].operands[static_cast<size_t>(k)]; value >= inputs)
+        last[static_cast<size_t>(value - inputs)] = i;
+  return last;
+}
+
 std::optional<ElementwiseStep> elementwise_step(const Node& node) noexcept {
   const auto [alpha, beta] = parameters_of(node);
-  return elementwise_step(node.kind(), alpha, beta);
+  return step_of(node.kind(), alpha, beta);
 }
 
 std::optional<ElementwiseProgram> elementwise_program(const op::ElementwiseAttributes& attributes,
@@ -73,7 +88,7 @@ std::optional<ElementwiseProgram> elementwise_program(const op::ElementwiseAttri
     const int64_t* step = &numbers[i * kNumbersPerStep];
     if (step[0] <= 0 || step[0] >= kOpCount) return std::nullopt;
     const float* parameters = &attributes.parameters[i * kParametersPerStep];
-    const auto decoded = elementwise_step(static_cast<OpKind>(step[0]), parameters[0], parameters[1]);
+    const auto decoded = step_of(static_cast<OpKind>(step[0]), parameters[0], parameters[1]);
     if (!decoded) return std::nullopt;
     program.steps[i] = *decoded;
     for (int k = 0; k < decoded->operand_count(); ++k) {

@@ -18,6 +18,8 @@ namespace librt {
 
 inline constexpr int kMostElementwiseInputs = 6;
 inline constexpr int kMostElementwiseSteps = 8;
+/// Of each step in the attributes' `steps` and `parameters`.
+inline constexpr size_t kNumbersPerStep = 4, kParametersPerStep = 2;
 
 /// One operator on floats; booleans are 0 and 1. The result is rounded to the node's type.
 struct ElementwiseStep {
@@ -38,6 +40,10 @@ struct ElementwiseStep {
   /// Whether operand k is one: of And, Or, Not and Cast, and Select's condition.
   bool takes_bool(int k) const noexcept;
 
+  /// For kernels that compute booleans as 0 and 1 in floats: Minimum and Maximum for And and Or, else
+  /// `function`.
+  uint8_t float_function() const noexcept;
+
   int operand_count() const noexcept { return form == Form::Unary ? 1 : form == Form::Select ? 3 : 2; }
 };
 
@@ -47,11 +53,11 @@ struct ElementwiseProgram {
   std::array<ElementwiseStep, kMostElementwiseSteps> steps;
 
   std::span<const ElementwiseStep> all() const noexcept { return {steps.data(), static_cast<size_t>(count)}; }
+  /// By step: the last one that reads its result; 0 for the last step's.
+  std::array<size_t, kMostElementwiseSteps> last_readers() const noexcept;
 };
 
-/// The step that computes what the operator does, or the node, without operands; nullopt for operators that
-/// cannot be one. alpha, beta: the step's parameters in the schema.
-std::optional<ElementwiseStep> elementwise_step(OpKind kind, float alpha, float beta) noexcept;
+/// The step that computes what the node does, without operands; nullopt for operators that cannot be one.
 std::optional<ElementwiseStep> elementwise_step(const Node& node) noexcept;
 
 /// nullopt where the attributes are not as the schema says.

@@ -39,8 +39,8 @@ std::vector<ValueId> body_of_elementwise(Emitter& e, const Node& node, std::span
     std::vector<ValueId> operands;
     for (int k = 0; k < step.operand_count(); ++k)
       operands.push_back(values[step.operands[static_cast<size_t>(k)]]);
-    const auto kind = static_cast<OpKind>(attributes.steps[4 * i]);
-    const bool other_form = attributes.parameters[2 * i] != 0;
+    const auto kind = static_cast<OpKind>(attributes.steps[kNumbersPerStep * i]);
+    const bool other_form = attributes.parameters[kParametersPerStep * i] != 0;
     values.push_back(
         e.emit_many(operator_of_step(kind, step, other_form, e.value(inputs[0]).dtype), operands, 1)[0]);
   }
@@ -59,7 +59,7 @@ RT_COMPILER_PAGE(Elementwise) = {.body = body_of_elementwise};
 Arithmetic arithmetic_of(const Node& node) noexcept {
   if (node.kind() != OpKind::Elementwise) return page_of(node.kind())->arithmetic;
   const auto& steps = node.as<op::ElementwiseAttributes>().steps;
-  for (size_t i = 0; i < steps.size(); i += 4)
+  for (size_t i = 0; i < steps.size(); i += kNumbersPerStep)
     if (const Page* page = page_of(static_cast<OpKind>(steps[i]));
         page != nullptr && page->arithmetic != Arithmetic::Plain)
       return page->arithmetic;

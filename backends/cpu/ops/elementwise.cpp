@@ -71,12 +71,7 @@ Advance advance_of(bool first, bool second) noexcept {
 /// Reuses the buffers of values that no later step reads.
 void assign_buffers(ChainLoops& chain) {
   const auto all = chain.program.all();
-  const auto inputs = static_cast<size_t>(chain.program.inputs);
-  std::array<size_t, kMostElementwiseSteps> last_reader{};
-  for (size_t i = 0; i < all.size(); ++i)
-    for (int k = 0; k < all[i].operand_count(); ++k)
-      if (const size_t value = all[i].operands[static_cast<size_t>(k)]; value >= inputs)
-        last_reader[value - inputs] = i;
+  const auto last_reader = chain.program.last_readers();
   uint32_t taken = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     chain.steps[i].buffer = static_cast<uint8_t>(std::countr_one(taken));

@@ -14,30 +14,23 @@ static_assert(kMostChainInputs == kMostElementwiseInputs && kMostChainSteps == k
 
 /// The form and the function of a step; booleans are 0 and 1 in the kernel.
 ChainStep step_of(const ElementwiseStep& from) {
-  ChainStep step{.function = from.function, .save = kChainSaved, .alpha = from.alpha, .beta = from.beta};
+  ChainStep step{
+      .function = from.float_function(), .save = kChainSaved, .alpha = from.alpha, .beta = from.beta};
   switch (from.form) {
     case ElementwiseStep::Form::Unary: step.form = ChainStep::Form::Unary; break;
     case ElementwiseStep::Form::Binary: step.form = ChainStep::Form::Binary; break;
     case ElementwiseStep::Form::Compare: step.form = ChainStep::Form::Compare; break;
     case ElementwiseStep::Form::Select: step.form = ChainStep::Form::Select; break;
   }
-  const auto function = static_cast<BinaryFunction>(from.function);
-  if (from.gives_bool() && step.form == ChainStep::Form::Binary)
-    step.function = static_cast<uint8_t>(function == BinaryFunction::And ? BinaryFunction::Minimum
-                                                                         : BinaryFunction::Maximum);
   return step;
 }
 
 /// The steps with their results in registers: the next step reads `previous`, later ones what was saved.
 /// False where more results are needed at a time than the kernel saves.
 bool assign_registers(const ElementwiseProgram& program, ElementwiseArguments& to) {
-  std::array<size_t, kMostElementwiseSteps> last_reader{};
+  const auto last_reader = program.last_readers();
   const auto inputs = static_cast<size_t>(program.inputs);
   const auto all = program.all();
-  for (size_t i = 0; i < all.size(); ++i)
-    for (int k = 0; k < all[i].operand_count(); ++k)
-      if (const size_t value = all[i].operands[static_cast<size_t>(k)]; value >= inputs)
-        last_reader[value - inputs] = i;
   std::array<std::optional<size_t>, kChainSaved> saved;  // the step whose result is in it
   for (size_t i = 0; i < all.size(); ++i) {
     ChainStep& step = to.step[i] = step_of(all[i]);

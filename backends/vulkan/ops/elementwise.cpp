@@ -15,12 +15,7 @@ constexpr size_t kAxes = 3;
 /// The step's specialization constant; inputs are operands 0 to 5, results those after them. Booleans are 0
 /// and 1 in the shader.
 uint32_t code_of(const ElementwiseStep& step, int inputs) {
-  uint32_t function = step.function;
-  if (step.gives_bool() && step.form == ElementwiseStep::Form::Binary)
-    function = static_cast<uint32_t>(static_cast<BinaryFunction>(step.function) == BinaryFunction::And
-                                         ? BinaryFunction::Minimum
-                                         : BinaryFunction::Maximum);
-  uint32_t code = static_cast<uint32_t>(step.form) | function << 4;
+  uint32_t code = static_cast<uint32_t>(step.form) | static_cast<uint32_t>(step.float_function()) << 4;
   for (size_t k = 0; k < 3; ++k) {
     const int value = step.operands[k];
     code |= static_cast<uint32_t>(value < inputs ? value : value - inputs + kMostElementwiseInputs)
