@@ -4,7 +4,7 @@
 // variants: compare_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint S=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
-#include "function_numbers.glsl"
+#include "relation.glsl"
 #ifndef S
 #define S T
 #endif
@@ -27,16 +27,5 @@ void main() {
   }
   T u = T(a[at_a]);
   T v = T(b[at_b]);
-  bool r = false;
-  switch (kRelation) {
-    case kCompareEqual: r = u == v; break;
-    case kCompareLess: r = u < v; break;
-    case kCompareLessOrEqual: r = u <= v; break;
-    case kCompareGreater: r = u > v; break;
-    case kCompareGreaterOrEqual: r = u >= v; break;
-  }
-#ifdef FLOAT
-  if (is_nan(u) || is_nan(v)) r = false;
-#endif
-  y[i] = uint8_t(r ? 1u : 0u);
+  y[i] = uint8_t(is_related(kRelation, u, v) ? 1u : 0u);
 }

@@ -10,6 +10,9 @@
 #include "common.glsl"
 #include "functions.glsl"
 #include "binary_functions.glsl"
+#define T float
+#define FLOAT
+#include "relation.glsl"
 #ifdef SHORT
 #define APPLY_FUNCTION apply_short_function
 #define APPLY_BINARY apply_short_binary
@@ -83,18 +86,6 @@ float rounded(float x) {
 #endif
 }
 
-float compare(uint relation, float a, float b) {
-  bool holds = false;
-  switch (relation) {
-    case kCompareEqual: holds = a == b; break;
-    case kCompareLess: holds = a < b; break;
-    case kCompareLessOrEqual: holds = a <= b; break;
-    case kCompareGreater: holds = a > b; break;
-    case kCompareGreaterOrEqual: holds = a >= b; break;
-  }
-  return holds && !is_nan(a) && !is_nan(b) ? 1.0 : 0.0;
-}
-
 float apply(uint code, float a, float b, float c, uint alpha, uint beta) {
   uint form = code & 15u, function = code >> 4 & 255u;
   precise float y;
@@ -103,7 +94,7 @@ float apply(uint code, float a, float b, float c, uint alpha, uint beta) {
   else if (form == kBinary)
     y = APPLY_BINARY(function, a, b);
   else if (form == kCompare)
-    y = compare(function, a, b);
+    y = is_related(function, a, b) ? 1.0 : 0.0;
   else
     y = a != 0.0 ? b : c;
   return rounded(y);

@@ -10,6 +10,7 @@
 #include "backends/cpu/support/elementwise_layouts.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/broadcast.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::cpu {
 namespace {
@@ -28,9 +29,8 @@ Advance advance_of(const Plan& plan) noexcept {
 
 /// In place over the operand that has the result's shape and dtype.
 Requirements over_operand(const NodeView& node) {
-  for (uint8_t i = 0; i < 2; ++i)
-    if (node.input(i) == node.output(0)) return in_place(i);
-  return {};
+  const auto operand = operand_like_result(node);
+  return operand ? in_place(*operand) : Requirements{};
 }
 
 /// loop(a, b, y, n) over the whole result; A, B, Y are element types, the strides come from the plan.

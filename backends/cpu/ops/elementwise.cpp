@@ -16,6 +16,7 @@
 #include "backends/cpu/support/function_work.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/broadcast.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::cpu {
 namespace {
@@ -283,8 +284,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   Plan plan = broadcast_plan<kMostElementwiseInputs>(node.output(0).shape, shapes);
   const ChainLoops chain = loops_of(device, node, program, plan);
   Requirements requirements;
-  for (uint8_t i = 0; i < node.input_count() && !requirements.in_place; ++i)
-    if (node.input(i) == node.output(0)) requirements = in_place(i);
+  if (const auto operand = operand_like_result(node)) requirements = in_place(*operand);
   const Layouts layouts = node.dtype(0) == DType::F32 ? elementwise_layouts(node, producers) : Layouts{};
   return make_kernel(
       [=, n = node.output(0).elements(), work = chain_work(program)](const Call& call) noexcept {

@@ -3,15 +3,15 @@
 
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/support/index_space.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::cuda {
 namespace {
 
 /// In place over the first operand that has the result's shape and type.
 Requirements over_operand(const NodeView& node) {
-  for (size_t i = 0; i < node.input_count(); ++i)
-    if (node.input(i) == node.output(0)) return in_place(static_cast<uint8_t>(i));
-  return {};
+  const auto operand = operand_like_result(node);
+  return operand ? in_place(*operand) : Requirements{};
 }
 
 BroadcastArguments arguments_of(const NodeView& node) {

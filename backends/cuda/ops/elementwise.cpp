@@ -6,6 +6,7 @@
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/support/index_space.h"
 #include "runtime/geometry/elementwise.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::cuda {
 namespace {
@@ -84,8 +85,7 @@ Status supports(const CudaDevice&, const NodeView& node) {
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const ElementwiseArguments arguments, arguments_of(node));
   Requirements requirements;
-  for (uint8_t i = 0; i < node.input_count() && !requirements.in_place; ++i)
-    if (node.input(i) == node.output(0)) requirements = in_place(i);
+  if (const auto operand = operand_like_result(node)) requirements = in_place(*operand);
   return make_kernel(
       [arguments](const Call& call) {
         ElementwiseArguments a = arguments;

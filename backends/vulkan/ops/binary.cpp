@@ -1,6 +1,7 @@
 // Arithmetic, comparison and bits of integers with broadcasting.
 #include "backends/vulkan/kernel.h"
 #include "runtime/geometry/function.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::vulkan {
 namespace {
@@ -10,15 +11,6 @@ uint32_t function_of(const NodeView& node) {
   if (const auto function = binary_function(node.node)) return static_cast<uint32_t>(*function);
   const auto relation = compare_function(node.kind());
   return relation ? static_cast<uint32_t>(*relation) : 0;
-}
-
-/// The result may overwrite input i if it has the output's shape and type.
-void offer_in_place(Program& program, const NodeView& node) {
-  for (size_t i = 0; i < node.input_count(); ++i)
-    if (node.input(i) == node.output(0)) {
-      program.in_place(static_cast<uint8_t>(i));
-      return;
-    }
 }
 
 Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) {
@@ -56,7 +48,7 @@ Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<c
       .read(0, in(0))
       .read(1, in(1))
       .write(2, out(0));
-  offer_in_place(*program, node);
+  if (const auto operand = operand_like_result(node)) program->in_place(*operand);
   return finish(std::move(program));
 }
 
@@ -94,7 +86,7 @@ Result<KernelPtr> create_typed(Device& device, const NodeView& node, Shader shad
       .read(0, in(0))
       .read(1, in(1))
       .write(2, out(0));
-  if (in_place) offer_in_place(*program, node);
+  if (const auto operand = operand_like_result(node); in_place && operand) program->in_place(*operand);
   return finish(std::move(program));
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/vulkan/kernel.h"
+#include "runtime/geometry/in_place.h"
 
 namespace librt::vulkan {
 namespace {
@@ -121,11 +122,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   for (size_t i = 0; i < kMostElementwiseInputs; ++i)
     step.read(static_cast<uint32_t>(i), in(i < node.input_count() ? i : 0));
   step.write(kMostElementwiseInputs, out(0));
-  for (size_t i = 0; i < node.input_count(); ++i)
-    if (node.input(i) == node.output(0)) {
-      program->in_place(static_cast<uint8_t>(i));
-      break;
-    }
+  if (const auto operand = operand_like_result(node)) program->in_place(*operand);
   return finish(std::move(program));
 }
 
