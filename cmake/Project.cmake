@@ -41,9 +41,9 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "riscv64")
 endif()
 # librt.so uses LTO (runtime/CMakeLists.txt). The objects contain machine code as well, which everything that links them
 # statically uses: otherwise every test would wait for a second compilation.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RT_SANITIZE)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE MATCHES "^(Release|MinSizeRel)$" AND NOT RT_SANITIZE)
   set(RT_WHOLE_LIBRARY ON)
-  add_link_options("$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,rt_runtime>>:-fno-lto>")
+  add_link_options("$<$<NOT:$<OR:$<STREQUAL:$<TARGET_PROPERTY:NAME>,rt_runtime>,$<STREQUAL:$<TARGET_PROPERTY:NAME>,minimal>>>:-fno-lto>")
 endif()
 if(RT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
@@ -78,6 +78,22 @@ function(rt_generate_list file macro)
     string(APPEND content "${macro}(${stem})\n")
   endforeach()
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}" CONTENT "${content}")
+endfunction()
+
+# rt_families_in_build(<variable>): leaves out those of the kernel families, source files, that have no row of an operator of the build.
+# Rows name their operator, or come from a list of functions that the file includes (tests/house/stems.sh).
+function(rt_families_in_build variable)
+  if(RT_TRIM)
+    list(JOIN RT_OPERATORS_IN_BUILD "|" names)
+    set(kept "")
+    foreach(source IN LISTS ${variable})
+      file(STRINGS "${source}" rows REGEX "(OpKind::|RT_[A-Z_]+[(])(${names})[,)]|^#include .*[.]inc\"" LIMIT_COUNT 1)
+      if(rows)
+        list(APPEND kept "${source}")
+      endif()
+    endforeach()
+    set(${variable} "${kept}" PARENT_SCOPE)
+  endif()
 endfunction()
 
 # rt_host_program(<name> <source>...): a program that the build runs; sets <name> to what a COMMAND and DEPENDS take. When cross-compiling

@@ -106,10 +106,43 @@ endforeach()
 get_property(shader_names GLOBAL PROPERTY RT_SHADERS)
 list(TRANSFORM shader_names REPLACE "(.+)" "${spirv_folder}/\\1.spv" OUTPUT_VARIABLE shader_files)
 
+# A build for some models embeds the variants that its sources name: `Shader::NAME`, or a macro's `Shader::START##`. Those with types
+# that it does not have go by the capabilities of their SPIR-V (storage of 8 and of 16 bits, f16).
+set(unwanted_capabilities "")
+if(RT_TRIM)
+  set(exact "")
+  set(starts "")
+  foreach(source IN LISTS vulkan_sources vulkan_headers)
+    file(READ "${source}" text)
+    string(REGEX MATCHALL "Shader::[a-z0-9_]+(##)?" tokens "${text}")
+    foreach(token IN LISTS tokens)
+      string(REPLACE "Shader::" "" token "${token}")
+      if(token MATCHES "^(.*)##$")
+        list(APPEND starts "${CMAKE_MATCH_1}")
+      else()
+        list(APPEND exact "${token}")
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES starts)
+  list(JOIN starts "|" starts)
+  if(NOT ("f16" IN_LIST trim_types OR "bf16" IN_LIST trim_types OR "i16" IN_LIST trim_types OR "u16" IN_LIST trim_types))
+    list(APPEND unwanted_capabilities 4433 9)
+  endif()
+  if(NOT ("i8" IN_LIST trim_types OR "u8" IN_LIST trim_types OR "bool" IN_LIST trim_types))
+    list(APPEND unwanted_capabilities 4448)
+  endif()
+endif()
 set(list_inc "")
 set(list_txt "")
+set(embedded_files "")
 foreach(name file IN ZIP_LISTS shader_names shader_files)
   string(APPEND list_inc "RT_SHADER(${name})\n")
+  if(RT_TRIM AND NOT name IN_LIST exact AND NOT (starts AND name MATCHES "^(${starts})"))
+    set(file "-")
+  else()
+    list(APPEND embedded_files "${file}")
+  endif()
   string(APPEND list_txt "${name} ${file}\n")
 endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/vulkan/shader_list.inc" CONTENT "${list_inc}")
@@ -119,6 +152,6 @@ rt_host_program(rt_embed_shaders "${shader_tools}/embed.cpp" "${shader_tools}/in
 set(RT_SHADER_CODE "${spirv_folder}/shader_code.cpp")
 add_custom_command(
   OUTPUT "${RT_SHADER_CODE}"
-  COMMAND ${rt_embed_shaders} "${RT_SHADER_CODE}" "${spirv_folder}/list.txt"
-  DEPENDS ${rt_embed_shaders} ${shader_files} "${spirv_folder}/list.txt"
+  COMMAND ${rt_embed_shaders} "${RT_SHADER_CODE}" "${spirv_folder}/list.txt" ${unwanted_capabilities}
+  DEPENDS ${rt_embed_shaders} ${embedded_files} "${spirv_folder}/list.txt"
   COMMENT "Embedding shaders" VERBATIM)

@@ -3,7 +3,11 @@
 # RT_STATIC_BACKENDS names the backends; others are still loaded as modules where they are found (RT_MODULE_PATH). It is the code of
 # librt.so and of the modules: their objects, and a list of what was linked. The target is librt::runtime_static.
 set(RT_STATIC ON CACHE BOOL "Build librt.a, a static library with the backends of RT_STATIC_BACKENDS")
-set(RT_STATIC_BACKENDS "cpu;reference" CACHE STRING "Backends in librt.a: cpu, reference, vulkan")
+set(static_backends cpu reference)
+if(RT_TRIM)
+  set(static_backends cpu)  # the reference backend computes every operator
+endif()
+set(RT_STATIC_BACKENDS "${static_backends}" CACHE STRING "Backends in librt.a: cpu, reference, vulkan")
 if(RT_SANITIZE OR NOT RT_STATIC)
   return()
 endif()
@@ -69,11 +73,26 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "riscv64")
 endif()
 target_link_libraries(rt_static INTERFACE ${rt_static_libraries})
 target_compile_features(rt_static INTERFACE cxx_std_20)
-# Intermediate code is only for the compiler that wrote it. The OpenMP functions that the CPU module defines for oneDNN stay its own: in
+# Intermediate code is only for the compiler that wrote it, which that of a build for some models is. The OpenMP functions that the CPU module defines for oneDNN stay its own: in
 # a program they would take the place of the program's OpenMP runtime. oneDNN uses libgomp there (backends/cpu/device/openmp.h).
 set(local_symbols "")
 foreach(symbol omp_get_max_threads omp_get_num_threads omp_get_thread_num omp_in_parallel GOMP_barrier GOMP_parallel)
   list(APPEND local_symbols "--localize-symbol=${symbol}")
 endforeach()
-add_custom_command(TARGET rt_static POST_BUILD COMMAND "${CMAKE_OBJCOPY}" --wildcard "--remove-section=.gnu.lto_*"
+set(removed_sections "--remove-section=.gnu.lto_*")
+if(RT_TRIM)
+  set(removed_sections "")
+endif()
+add_custom_command(TARGET rt_static POST_BUILD COMMAND "${CMAKE_OBJCOPY}" --wildcard ${removed_sections}
   ${local_symbols} "$<TARGET_FILE:rt_static>" VERBATIM)
+
+# What such a library is for, and how small it gets: a program for the models of RT_TRIM, `minimal MODEL.rt`.
+if(RT_TRIM)
+  enable_language(C)
+  add_executable(minimal "${PROJECT_SOURCE_DIR}/examples/memory.c")
+  target_link_libraries(minimal PRIVATE librt::runtime_static)
+  target_include_directories(minimal PRIVATE "${PROJECT_SOURCE_DIR}/runtime/include")
+  target_link_options(minimal PRIVATE ${RT_SMALL_LINK})
+  set_target_properties(minimal PROPERTIES LINKER_LANGUAGE CXX)
+  add_custom_command(TARGET minimal POST_BUILD COMMAND "${CMAKE_STRIP}" "$<TARGET_FILE:minimal>" VERBATIM)
+endif()

@@ -12,6 +12,7 @@
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/parallel.h"
 #include "runtime/backend/kernel_table.h"
+#include "runtime/backend/rows_in_build.h"
 #include "runtime/core/exception.h"
 
 namespace librt::cpu {

@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/dispatch/program.h"
 #include "backends/vulkan/dispatch/strided_space.h"
+#include "runtime/backend/rows_in_build.h"
 #include "runtime/core/exception.h"
 
 namespace librt::vulkan {

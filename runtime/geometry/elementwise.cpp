@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/geometry/function.h"
+#include "runtime/graph/in_build.h"
 
 namespace librt {
 namespace {
@@ -42,6 +43,18 @@ std::optional<ElementwiseStep> step_of(OpKind kind, float alpha, float beta) noe
   const auto function = binary_function(kind, other_form);
   if (!function || *function > BinaryFunction::Or) return std::nullopt;
   return step(Form::Binary, *function);
+}
+
+/// Whether kernels of this build have the step's function.
+bool is_in_build(const ElementwiseStep& step) noexcept {
+  using Form = ElementwiseStep::Form;
+  switch (step.form) {
+    case Form::Unary: return in_build(static_cast<Function>(step.function));
+    case Form::Binary: return in_build(static_cast<BinaryFunction>(step.function));
+    case Form::Compare: return in_build(static_cast<CompareFunction>(step.function));
+    case Form::Select: break;
+  }
+  return true;
 }
 
 }  // namespace
@@ -108,6 +121,7 @@ Result<ElementwiseProgram> elementwise_program(const NodeView& node) {
     is_bool.push_back(node.dtype(i) == DType::Bool);
   }
   for (const ElementwiseStep& step : program->all()) {
+    if (build::kTrimmed && !is_in_build(step)) return not_in_build("a step's function");
     for (int k = 0; k < step.operand_count(); ++k)
       if (is_bool[step.operands[static_cast<size_t>(k)]] != step.takes_bool(k))
         return invalid_argument("a step has an operand of another type than it takes");

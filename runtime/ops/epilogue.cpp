@@ -2,6 +2,7 @@
 
 #include "runtime/geometry/function.h"
 #include "runtime/geometry/function_value.h"
+#include "runtime/graph/in_build.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
@@ -22,6 +23,14 @@ double activate(const op::EpilogueAttributes& epilogue, double x) noexcept {
   return function_value(function_call(&epilogue), x);
 }
 
+Status check_activation(Activation activation) {
+  if (activation < Activation::MIN || activation > Activation::MAX)
+    return invalid_argument("expected a known activation, found value ", static_cast<int>(activation));
+  if (build::kTrimmed && !in_build(function_of(activation)))
+    return not_in_build(op::EnumNameActivation(activation));
+  return {};
+}
+
 Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilogue, DType dtype,
                       const Shape& result, bool channels_only) {
   const EpilogueInputs inputs = epilogue_inputs(epilogue, node.input_count());
@@ -32,9 +41,7 @@ Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilog
     return invalid_argument("expected ", expected, " operands of the epilogue (bias and residual), found ",
                             found);
   if (epilogue == nullptr) return {};
-  if (epilogue->activation < Activation::MIN || epilogue->activation > Activation::MAX)
-    return invalid_argument("expected a known activation, found value ",
-                            static_cast<int>(epilogue->activation));
+  RT_TRY(check_activation(epilogue->activation));
   if (!is_float(dtype) && epilogue->activation != Activation::None &&
       epilogue->activation != Activation::Relu && epilogue->activation != Activation::Clip)
     return invalid_argument("expected a float type for activation ",

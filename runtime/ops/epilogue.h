@@ -20,6 +20,9 @@ struct EpilogueInputs {
 };
 EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, size_t input_count) noexcept;
 
+/// An error for an activation that is unknown, or that the build does not have.
+Status check_activation(op::Activation activation);
+
 /// activation(x) in double.
 double activate(const op::EpilogueAttributes& epilogue, double x) noexcept;
 

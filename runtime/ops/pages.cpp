@@ -1,10 +1,13 @@
-// The table of pages, derived from the schema's union. Knows no operator by name.
+// The table of pages, derived from the schema's union; a build for some models has those of their operators
+// (cmake/Trim.cmake). Knows no operator by name.
+#include <array>
+
 #include "runtime/ops/page_support.h"
 
 namespace librt::ops {
 
 #define RT_OP(Name) extern const Page page_##Name;
-#include "schema/op_list.inc"
+#include "schema/page_list.inc"
 #undef RT_OP
 
 ExtentRule extent_rule(OpKind kind) noexcept {
@@ -29,12 +32,13 @@ Form form_of(OpKind kind) noexcept {
 }
 
 const Page* page_of(OpKind kind) noexcept {
-  static constexpr const Page* kPages[kOpCount] = {
-      nullptr,
-#define RT_OP(Name) &page_##Name,
-#include "schema/op_list.inc"
+  static constexpr auto kPages = [] {
+    std::array<const Page*, kOpCount> pages{};
+#define RT_OP(Name) pages[static_cast<size_t>(OpKind::Name)] = &page_##Name;
+#include "schema/page_list.inc"
 #undef RT_OP
-  };
+    return pages;
+  }();
   const auto index = static_cast<size_t>(kind);
   return index < kOpCount ? kPages[index] : nullptr;
 }

@@ -27,10 +27,7 @@ Status check_epilogue(const op::EpilogueAttributes* epilogue) {
   if (epilogue == nullptr) return {};
   if (epilogue->has_bias || epilogue->has_residual)
     return invalid_argument("expected an epilogue without has_bias and has_residual: the bias is an operand");
-  if (epilogue->activation > op::Activation::MAX)
-    return invalid_argument("expected a known activation, found value ",
-                            static_cast<int>(epilogue->activation));
-  return {};
+  return check_activation(epilogue->activation);
 }
 
 /// Checks the requantization's operands and adds the result; the last axis of `sums` has `channels`.

@@ -22,14 +22,14 @@ check() {
 
 core='^runtime/core/|^runtime/include/rt/(custom|dtype|hooks)\.h'
 operators='^runtime/graph/op\.h|^schema/ops_(attributes|generated)|^schema/op_(list|fields)'
-geometry="$core|$operators|^runtime/geometry/|^runtime/graph/node_view\.h"
+geometry="$core|$operators|^runtime/geometry/|^runtime/graph/(in_build|node_view)\.h"
 graph="$core|$operators|^runtime/graph/"
 backend="$graph|^runtime/geometry/|^runtime/backend/"
 communicator='^runtime/include/rt/communicator\.h'
 check runtime/core "$core"
 check runtime/graph "$graph"
 check runtime/geometry "$geometry"
-check runtime/ops "$graph|^runtime/geometry/|^runtime/ops/"
+check runtime/ops "$graph|^runtime/geometry/|^runtime/ops/|^schema/page_list"
 check runtime/backend "$backend|^runtime/ops/"
 check runtime/model "$graph|^runtime/model/|^runtime/ops/|^schema/"
 check runtime/session "$backend|$communicator|^runtime/ops/|^runtime/model/|^runtime/session/"
@@ -59,7 +59,7 @@ check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^
 check python '^rt/|^python/src/|^tools/data/schedule\.h|^tools/weights/adapter\.h|^tools/rttrain/'
 check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench|weights)/|^tools/convert/quantization\.h'
 check tools/rtconvert '^rt/|^tools/cli/|^tools/convert/options\.h'
-check tools/convert "$graph|^rt/|^runtime/api/structs\.h|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|convert|data|onnx|weights)/|^tools/[a-z_]+\.h"
+check tools/convert "$graph|^rt/|^runtime/geometry/(elementwise|function)\.h|^runtime/api/structs\.h|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|convert|data|onnx|weights)/|^tools/[a-z_]+\.h"
 
 # Every directory with code is covered by a rule of its own or of a parent.
 while read -r directory; do

@@ -92,7 +92,7 @@ TEST(VulkanCapabilities, NamesAllThatIsMissing) {
             "shader compare_i64 needs 64-bit integers and 8-bit storage and 3 storage buffers (it has 2), "
             "which the device lacks");
   const uint32_t unknown[] = {5000};
-  const ShaderCode foreign{.name = "foreign", .capabilities = unknown};
+  const ShaderCode foreign{.name = "foreign", .words = unknown, .capabilities = unknown};
   EXPECT_EQ(runs(rich_device(), foreign).message(),
             "shader foreign needs SPIR-V's capability 5000, which the device lacks");
 }

@@ -14,6 +14,7 @@
 #include "runtime/core/exception.h"
 #include "runtime/session/memory/memory.h"
 #include "tools/convert/conversion.h"
+#include "tools/convert/trim.h"
 #include "tools/data/file.h"
 #include "tools/weights/adapter.h"
 
@@ -342,6 +343,19 @@ rt_status* rt_compiler_load_adapter(rt_session* session, const char* path) {
     if (session == nullptr || path == nullptr)
       return invalid_argument("rt_compiler_load_adapter: a pointer is null");
     return librt::tools::load_adapter(session, path);
+  });
+}
+
+rt_status* rt_compiler_trim(const char* const* models, size_t count, const char* path) {
+  return guarded([&]() -> Status {
+    if (path == nullptr || (models == nullptr && count > 0))
+      return invalid_argument("rt_compiler_trim: a pointer is null");
+    std::vector<std::string> files;
+    for (size_t i = 0; i < count; ++i) {
+      if (models[i] == nullptr) return invalid_argument("rt_compiler_trim: model ", i, " is null");
+      files.emplace_back(models[i]);
+    }
+    return librt::convert::write_trim(files, path);
   });
 }
 

@@ -183,7 +183,12 @@ void check(std::span<const Rule> rules, const Options& options) {
 }  // namespace
 
 void check_rules(const Options& options) {
-  if (!options.list_ops && !options.list_passes) {
+  if (!options.trim.empty()) {
+    if (!options.input.empty())
+      throw tools::ArgumentError("--trim",
+                                 "expected all models after it, found '" + options.input + "' elsewhere");
+    if (options.output.empty()) throw tools::ArgumentError("--trim", "needs --output");
+  } else if (!options.list_ops && !options.list_passes) {
     if (options.input.empty() && options.bytes.empty())
       throw tools::ArgumentError("model", "name a model to convert or inspect");
     check(kOtherOutputs, options);

@@ -100,6 +100,10 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
+  app.add_option("--trim", options.trim,
+                 "MODEL.rt..: write what these compiled models need of librt as --output, for a build that "
+                 "holds nothing else (-DRT_TRIM=FILE)")
+      ->expected(-1);
   app.add_flag("--list-ops", options.list_ops, "List the ONNX operators that can be imported");
   app.add_flag("--list-passes", options.list_passes, "List the optimization passes");
   app.add_flag("--json", options.json, "Report as JSON on stdout");
@@ -349,8 +353,9 @@ struct Table {
 
 /// Options that choose what is converted and where to, or what a program prints.
 bool is_of_programs(const std::string& name) {
-  return name == "model" || name == "output" || name == "list-ops" || name == "list-passes" ||
-         name == "verbose" || name == "version" || name == "completion-table" || name.starts_with("help");
+  return name == "model" || name == "output" || name == "trim" || name == "list-ops" ||
+         name == "list-passes" || name == "verbose" || name == "version" || name == "completion-table" ||
+         name.starts_with("help");
 }
 
 /// The setting as an argument of a command line; nothing for a flag that is off.

@@ -48,6 +48,7 @@ struct Options {
   std::string accuracy = "auto";        ///< when the accuracy cost is measured: auto, always, never
 
   bool inspect = false;
+  std::vector<std::string> trim;  ///< compiled models: `output` becomes a list of what they need
   bool list_ops = false;
   bool list_passes = false;
   bool json = false;

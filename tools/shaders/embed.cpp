@@ -1,27 +1,40 @@
 // Build tool: writes SPIR-V files as C++ arrays with a table of them and their interfaces, in the order
 // given.
 //
-//   embed <output.cpp> <list>     each line of the list: <variant> <file.spv>
+//   embed <output.cpp> <list> [CAPABILITY..]
+//
+// Each line of the list: <variant> <file.spv>, or <variant> - for one that the build leaves out. So are those
+// whose SPIR-V has one of the capabilities, which are numbers. They stay in the table, without words.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tools/shaders/interface.h"
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: embed <output.cpp> <list>\n");
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: embed <output.cpp> <list> [CAPABILITY..]\n");
     return 2;
   }
+  const std::set<std::string> unwanted(argv + 3, argv + argc);
   std::ifstream list(argv[2]);
   std::ofstream out(argv[1]);
   out << "#include \"backends/vulkan/dispatch/shaders.h\"\n\nnamespace librt::vulkan {\nnamespace {\n\n";
   std::string table;
   uint64_t hash = 1469598103934665603ull;
+  const auto leave_out = [&](const std::string& name) {
+    table += "    {\"" + name + "\", {}, \"\", 0, 0, {}},\n";
+  };
   for (std::string name, path; list >> name >> path;) {
+    if (path == "-") {
+      leave_out(name);
+      continue;
+    }
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     if (bytes.empty() || bytes.size() % 4 != 0) {
@@ -40,6 +53,11 @@ int main(int argc, char** argv) {
     if (!error.empty()) {
       std::fprintf(stderr, "embed: %s: %s\n", path.c_str(), error.c_str());
       return 2;
+    }
+    if (std::ranges::any_of(interface.capabilities,
+                            [&](uint32_t number) { return unwanted.contains(std::to_string(number)); })) {
+      leave_out(name);
+      continue;
     }
     out << "const uint32_t k_" << name << "[] = {";
     char text[16];

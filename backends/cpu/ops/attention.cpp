@@ -125,7 +125,7 @@ std::span<const KernelRow> rows_attention() {
   static constexpr KernelRow kRows[] = {
       row<create, supports_attention>(OpKind::Attention, "attention", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

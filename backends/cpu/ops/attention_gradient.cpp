@@ -82,7 +82,7 @@ std::span<const KernelRow> rows_attention_gradient() {
   static constexpr KernelRow kRows[] = {
       row<create, supports_attention>(OpKind::AttentionGrad, "attention_grad", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -334,7 +334,7 @@ std::span<const KernelRow> rows_binary() {
 #undef RT_BINARY
 #undef RT_COMPARE
 #undef RT_LOGIC
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

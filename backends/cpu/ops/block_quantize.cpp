@@ -40,7 +40,7 @@ std::span<const KernelRow> rows_block_quantize() {
       row<create_quantize>(OpKind::BlockQuantize, "block_quantize", DTypeSet{DType::F32}),
       row<create_dequantize>(OpKind::BlockDequantize, "block_dequantize", DTypeSet{DType::U8}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

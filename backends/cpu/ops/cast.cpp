@@ -120,7 +120,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_cast();
 std::span<const KernelRow> rows_cast() {
   static constexpr KernelRow kRows[] = {row<create>(OpKind::Cast, "cast", kAnyDType)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

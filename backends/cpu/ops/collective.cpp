@@ -77,7 +77,7 @@ std::span<const KernelRow> rows_collective() {
       row<create_wait>(OpKind::CollectiveWait, "collective", kAnyDType),
       row<create_rank_shard, supports_ranks<op::RankShardAttributes>>(OpKind::RankShard, "collective",
                                                                       kAnyDType)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

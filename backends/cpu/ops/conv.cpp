@@ -129,6 +129,11 @@ Status pays_winograd(const CpuDevice& device, const NodeView& node) {
   return {};
 }
 
+/// Of rows that a build without AVX-512 refuses, so that it can leave out what they create.
+Status needs_avx512() {
+  return unsupported("this kernel needs AVX-512");
+}
+
 /// Constant weights are better transformed once.
 Status supports_cached(const CpuDevice& device, const NodeView& node) {
   RT_TRY(known_output_size(node));
@@ -142,6 +147,7 @@ Status supports_cached(const CpuDevice& device, const NodeView& node) {
 }
 
 Result<KernelPtr> create_cached(CpuDevice& device, const NodeView& node, Producers) {
+  if constexpr (!kHasAvx512) return needs_avx512();
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   return make_winograd_cached(device, node.kind(), g);
 }
@@ -160,6 +166,7 @@ bool comes_blocked(const CpuDevice& device, const NodeView& node, Producers prod
 }
 
 Result<KernelPtr> create_streamed(CpuDevice& device, const NodeView& node, Producers producers) {
+  if constexpr (!kHasAvx512) return needs_avx512();
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   return make_streamed_conv(device, g, static_cast<const float*>(node.inputs[1].value),
                             node.as<op::ConvAttributes>().epilogue.get(),
@@ -266,11 +273,7 @@ Status supports_plain(const CpuDevice&, const NodeView& node) {
   return known_output_size(node);
 }
 
-}  // namespace
-
-std::span<const KernelRow> rows_conv();
-std::span<const KernelRow> rows_conv() {
-  constexpr DTypeSet kF32{DType::F32}, kBf16{DType::BF16};
+constexpr DTypeSet kF32{DType::F32}, kBf16{DType::BF16};
 #define RT_CONV(Name, name)                                                                                 \
   row<create<Algorithm::Direct, kDense>, supports_direct>(OpKind::Name, name, kF32, 10),                    \
       row<create<Algorithm::Direct, kDense>, supports_bf16>(OpKind::Name, name ".bf16", kBf16, 10),         \
@@ -278,21 +281,26 @@ std::span<const KernelRow> rows_conv() {
       row<create<Algorithm::Winograd4x4, kBlocked16>, pays_winograd<Algorithm::Winograd4x4>>(               \
           OpKind::Name, name ".winograd4x4", kF32, 13),                                                     \
       row<create_cached, supports_cached>(OpKind::Name, name ".winograd_cached", kF32, 14),                 \
-      row<create_gemm, supports_gemm>(OpKind::Name, name ".gemm", kF32, own_priority(-5, 9)),               \
+      row<create_gemm, supports_gemm>(OpKind::Name, name ".gemm", kF32, kOwnLast ? -5 : 9),                 \
       row<create_plain, supports_plain>(OpKind::Name, name ".plain", kF32, -10)
-  static const KernelRow kRows[] = {
-      RT_CONV(Conv, "conv"),
-      row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
-          OpKind::Conv, "conv.winograd2x2", kF32, 12),
-      row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
-      row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32,
-                                                      own_priority(-6, 11)),
-      row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
-      RT_CONV(ConvTranspose, "conv_transpose"),
-      RT_CONV(ConvWeightGrad, "conv_weight_grad"),
-  };
+template <bool kOwnLast>
+constexpr KernelRow kRowsOfConv[] = {
+    RT_CONV(Conv, "conv"),
+    row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
+        OpKind::Conv, "conv.winograd2x2", kF32, 12),
+    row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
+    row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
+    row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
+    RT_CONV(ConvTranspose, "conv_transpose"),
+    RT_CONV(ConvWeightGrad, "conv_weight_grad"),
+};
 #undef RT_CONV
-  return kRows;
+
+}  // namespace
+
+std::span<const KernelRow> rows_conv();
+std::span<const KernelRow> rows_conv() {
+  return own_rows_last() ? rows_in_build<kRowsOfConv<true>>() : rows_in_build<kRowsOfConv<false>>();
 }
 
 }  // namespace librt::cpu

@@ -154,7 +154,7 @@ Result<KernelPtr> create_ctc(CpuDevice&, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_ctc();
 std::span<const KernelRow> rows_ctc() {
   static constexpr KernelRow kRows[] = {row<create_ctc>(OpKind::CtcLoss, "ctc_loss", DTypeSet{DType::F32})};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

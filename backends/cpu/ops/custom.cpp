@@ -21,7 +21,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_custom();
 std::span<const KernelRow> rows_custom() {
   static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::Custom, "custom", kAnyDType)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

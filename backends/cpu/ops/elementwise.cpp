@@ -313,7 +313,7 @@ std::span<const KernelRow> rows_elementwise();
 std::span<const KernelRow> rows_elementwise() {
   static constexpr KernelRow kRows[] = {
       row<create, supports>(OpKind::Elementwise, "elementwise", kHalves | DTypeSet{DType::F32})};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -120,7 +120,7 @@ std::span<const KernelRow> rows_gather() {
       row<create_gather, supports_gather>(OpKind::Gather, "gather", kAnyDType),
       row<create_scatter, supports_scatter>(OpKind::ScatterAdd, "scatter_add", DTypeSet{DType::I64}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

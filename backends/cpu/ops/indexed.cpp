@@ -215,7 +215,7 @@ std::span<const KernelRow> rows_indexed() {
       row<create_scatter_elements, indices_supported>(OpKind::ScatterElements, "scatter_elements", kAnyDType),
       row<create_scatter_nd, indices_supported>(OpKind::ScatterND, "scatter_nd", kAnyDType),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

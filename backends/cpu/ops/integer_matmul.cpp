@@ -481,7 +481,7 @@ std::span<const KernelRow> rows_integer_matmul() {
       row<create_own_conv, supports_own_conv>(OpKind::ConvInteger, "conv_integer.gemm", kBytes, kOwnPriority),
       row<create_plain_conv>(OpKind::ConvInteger, "conv_integer.plain", kBytes, -10),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -4,7 +4,7 @@
 #include "backends/cpu/simd/loss.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/norm.h"
-#include "backends/cpu/simd/rows.h"
+#include "backends/cpu/simd/reduce.h"
 #include "backends/cpu/support/element_types.h"
 #include "runtime/geometry/cross_entropy.h"
 
@@ -36,7 +36,7 @@ KernelPtr make(const Simd& simd, int64_t rows, int64_t classes) {
           }
         });
         const float sum =
-            simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Sum)](losses, rows);
+            simd.loops<ReduceLoops>().reduce_row[static_cast<int>(ReduceFunction::Sum)](losses, rows);
         *call.out<float>() = sum / static_cast<float>(rows);
       },
       requirements);
@@ -156,7 +156,7 @@ std::span<const KernelRow> rows_loss() {
       row<create_cross_entropy>(OpKind::CrossEntropy, "cross_entropy", DTypeSet{DType::F32}),
       row<create_cross_entropy_grad>(OpKind::CrossEntropyGrad, "cross_entropy_grad", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

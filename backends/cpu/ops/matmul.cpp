@@ -284,19 +284,20 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
   });
 }
 
+template <bool kOwnLast>
+constexpr KernelRow kRowsOfMatMul[] = {
+    row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
+    row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
+    row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
+    row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32}, kOwnLast ? -5 : 9),
+    row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
+};
+
 }  // namespace
 
 std::span<const KernelRow> rows_matmul();
 std::span<const KernelRow> rows_matmul() {
-  static const KernelRow kRows[] = {
-      row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
-      row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
-      row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
-      row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32},
-                                      own_priority(-5, 9)),
-      row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
-  };
-  return kRows;
+  return own_rows_last() ? rows_in_build<kRowsOfMatMul<true>>() : rows_in_build<kRowsOfMatMul<false>>();
 }
 
 }  // namespace librt::cpu

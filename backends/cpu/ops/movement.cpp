@@ -220,7 +220,7 @@ std::span<const KernelRow> rows_movement() {
       row<create_expand>(OpKind::Expand, "expand", kAnyDType),
       row<create_tile, supports_tile>(OpKind::Tile, "tile", kAnyDType),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

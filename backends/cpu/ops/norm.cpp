@@ -278,7 +278,7 @@ std::span<const KernelRow> rows_norm() {
       row<create_rms_norm, supports_norm>(OpKind::RmsNorm, "rms_norm", kF32),
       row<create_layer_norm_grad, supports_norm>(OpKind::LayerNormGrad, "layer_norm_grad", kF32),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

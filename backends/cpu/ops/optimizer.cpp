@@ -191,7 +191,7 @@ std::span<const KernelRow> rows_optimizer() {
       row<create_step, supports_step>(OpKind::LionStep, "lion_step", kF32),
       row<create_step, supports_blockwise>(OpKind::BlockwiseStep, "blockwise_step", kF32),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

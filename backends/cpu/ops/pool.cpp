@@ -401,7 +401,7 @@ std::span<const KernelRow> rows_pool() {
       row<create_average_grad, supports_average_grad>(OpKind::AveragePoolGrad, "average_pool_grad",
                                                       DTypeSet{DType::I64}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -228,7 +228,7 @@ std::span<const KernelRow> rows_quantize() {
       row<create_dequantize>(OpKind::DequantizeLinear, "dequantize", kCodes),
       row<create_narrow>(OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

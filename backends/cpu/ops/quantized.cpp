@@ -13,7 +13,7 @@
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/simd/quantized.h"
-#include "backends/cpu/simd/rows.h"
+#include "backends/cpu/simd/reduce.h"
 #include "backends/cpu/support/conv_integer_gemm.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/integer_gemm.h"
@@ -349,9 +349,9 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
         parallel_parts(n < kSerialWork ? 1 : parts, [&](int part) noexcept {
           const Range range = part_of(n, part, n < kSerialWork ? 1 : parts, 64);
           const int64_t count = range.end - range.begin;
-          ranges[2 * part] = simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Min)](
+          ranges[2 * part] = simd.loops<ReduceLoops>().reduce_row[static_cast<int>(ReduceFunction::Min)](
               x + range.begin, count);
-          ranges[2 * part + 1] = simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Max)](
+          ranges[2 * part + 1] = simd.loops<ReduceLoops>().reduce_row[static_cast<int>(ReduceFunction::Max)](
               x + range.begin, count);
         });
         float low = 0, high = 0;
@@ -392,7 +392,7 @@ std::span<const KernelRow> rows_quantized() {
       row<create_lookup>(OpKind::Lookup, "lookup", kBytes),
       row<create_dynamic>(OpKind::DynamicQuantizeLinear, "dynamic_quantize", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -93,7 +93,7 @@ std::span<const KernelRow> rows_random() {
       row<create_uniform>(OpKind::RandomUniform, "random_uniform", DTypeSet{DType::I64}),
       row<create_normal>(OpKind::RandomNormal, "random_normal", DTypeSet{DType::I64}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

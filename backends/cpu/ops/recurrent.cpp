@@ -426,7 +426,7 @@ std::span<const KernelRow> rows_recurrent() {
       row<create, supports>(OpKind::GRU, "gru", DTypeSet{DType::F32}),
       row<create, supports>(OpKind::RNN, "rnn", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

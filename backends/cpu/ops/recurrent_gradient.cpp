@@ -398,7 +398,7 @@ std::span<const KernelRow> rows_recurrent_gradient() {
       row<create, supports>(OpKind::GRUGrad, "gru_grad", DTypeSet{DType::F32}),
       row<create, supports>(OpKind::RNNGrad, "rnn_grad", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/reduce.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/support/element_types.h"
@@ -39,7 +40,7 @@ class FloatReduction {
       : simd_(&simd),
         dtype_(dtype),
         plan_(plan),
-        row_(simd.loops<RowLoops>().reduce_row[static_cast<int>(function)]),
+        row_(simd.loops<ReduceLoops>().reduce_row[static_cast<int>(function)]),
         accumulate_(simd.loops<RowLoops>().accumulate[static_cast<int>(function)]),
         neutral_(neutral_of(function)) {
     const int reduced = plan.reduced_rank, kept = plan.kept_rank;
@@ -357,8 +358,8 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
 /// Rows where they are contiguous, else blocks of neighbouring columns.
 KernelPtr make_float_arg(const Simd& simd, bool max, bool last, int64_t outer, int64_t extent,
                          int64_t inner) {
-  const auto row = simd.loops<RowLoops>().arg_row[max ? 1 : 0][last ? 1 : 0];
-  const auto columns = simd.loops<RowLoops>().arg_columns[max ? 1 : 0][last ? 1 : 0];
+  const auto row = simd.loops<ReduceLoops>().arg_row[max ? 1 : 0][last ? 1 : 0];
+  const auto columns = simd.loops<ReduceLoops>().arg_columns[max ? 1 : 0][last ? 1 : 0];
   const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
   return make_kernel([=](const Call& call) noexcept {
     const float* x = call.in<float>(0);
@@ -417,7 +418,7 @@ std::span<const KernelRow> rows_reduce() {
       row<create_arg<op::ArgMaxAttributes, true>>(OpKind::ArgMax, "arg_max", kAnyDType),
       row<create_arg<op::ArgMinAttributes, false>>(OpKind::ArgMin, "arg_min", kAnyDType),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

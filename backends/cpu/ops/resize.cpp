@@ -268,7 +268,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_resize();
 std::span<const KernelRow> rows_resize() {
   static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::Resize, "resize", kAnyDType)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

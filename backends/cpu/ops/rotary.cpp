@@ -43,7 +43,7 @@ std::span<const KernelRow> rows_rotary();
 std::span<const KernelRow> rows_rotary() {
   static constexpr KernelRow kRows[] = {
       row<create_rotary>(OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32})};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -244,7 +244,7 @@ std::span<const KernelRow> rows_sample() {
       row<create_roi_align>(OpKind::RoiAlign, "roi_align", kF32),
       row<create_roi_align_grad>(OpKind::RoiAlignGrad, "roi_align_grad", kF32),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -127,7 +127,7 @@ std::span<const KernelRow> rows_scan() {
       row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumericTypes),
       row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumericTypes),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -45,7 +45,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
 std::span<const KernelRow> rows_select();
 std::span<const KernelRow> rows_select() {
   static constexpr KernelRow kRows[] = {row<create>(OpKind::Where, "where", DTypeSet{DType::Bool})};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

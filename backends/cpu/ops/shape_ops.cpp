@@ -70,7 +70,7 @@ std::span<const KernelRow> rows_shape_ops() {
       row<create_constant>(OpKind::ConstantOfShape, "constant_of_shape", DTypeSet{DType::I64}),
       row<create_range, supports_range>(OpKind::Range, "range", kNumericTypes),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

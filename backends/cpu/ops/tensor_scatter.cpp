@@ -77,7 +77,7 @@ std::span<const KernelRow> rows_tensor_scatter();
 std::span<const KernelRow> rows_tensor_scatter() {
   static constexpr KernelRow kRows[] = {
       row<create_scatter>(OpKind::TensorScatter, "tensor_scatter", kAnyDType)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -139,7 +139,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_topk();
 std::span<const KernelRow> rows_topk() {
   static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumericTypes)};
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -133,7 +133,7 @@ std::span<const KernelRow> rows_unary() {
 #include "runtime/core/function_list.inc"
 #undef RT_FUNCTION
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

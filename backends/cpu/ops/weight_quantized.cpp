@@ -186,7 +186,7 @@ std::span<const KernelRow> rows_weight_quantized() {
                                             DTypeSet{DType::F32}, 10),
       row<create, supports>(OpKind::WeightQuantizedMatMul, "weight_quantized_matmul", DTypeSet{DType::F32}),
   };
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::cpu

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/power.h"
+#include "runtime/core/in_build.h"
 
 extern "C" float fmodf(float, float) noexcept;
 
@@ -132,7 +133,9 @@ constexpr void fill(Slot (&slots)[3]) {
 
 constexpr BinaryLoops make_loops() {
   BinaryLoops table{};
-#define RT_BINARY(Name) fill<Name>(table.binary[static_cast<int>(BinaryFunction::Name)])
+#define RT_BINARY(Name)                         \
+  if constexpr (in_build(BinaryFunction::Name)) \
+  fill<Name>(table.binary[static_cast<int>(BinaryFunction::Name)])
   RT_BINARY(Add);
   RT_BINARY(Sub);
   RT_BINARY(Mul);
@@ -144,13 +147,19 @@ constexpr BinaryLoops make_loops() {
   RT_BINARY(SiluGrad);
   RT_BINARY(ReluGrad);
 #undef RT_BINARY
-  fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
-  fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);
-  auto& power = table.binary[static_cast<int>(BinaryFunction::Pow)];
-  power[static_cast<int>(Advance::Both)] = &power_loop<Advance::Both>;
-  power[static_cast<int>(Advance::First)] = &power_of_one;
-  power[static_cast<int>(Advance::Second)] = &power_loop<Advance::Second>;
-#define RT_COMPARE(Name) fill<Name>(table.compare[static_cast<int>(CompareFunction::Name)])
+  if constexpr (in_build(BinaryFunction::Mod)) {
+    fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
+    fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);
+  }
+  if constexpr (in_build(BinaryFunction::Pow)) {
+    auto& power = table.binary[static_cast<int>(BinaryFunction::Pow)];
+    power[static_cast<int>(Advance::Both)] = &power_loop<Advance::Both>;
+    power[static_cast<int>(Advance::First)] = &power_of_one;
+    power[static_cast<int>(Advance::Second)] = &power_loop<Advance::Second>;
+  }
+#define RT_COMPARE(Name)                         \
+  if constexpr (in_build(CompareFunction::Name)) \
+  fill<Name>(table.compare[static_cast<int>(CompareFunction::Name)])
   RT_COMPARE(Equal);
   RT_COMPARE(Less);
   RT_COMPARE(LessOrEqual);

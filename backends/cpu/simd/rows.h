@@ -1,4 +1,4 @@
-// Reductions of a row or down columns, and vector updates.
+// Accumulation of rows, and vector updates.
 #pragma once
 
 #include "backends/cpu/simd/simd.h"
@@ -8,15 +8,8 @@ namespace librt::cpu {
 enum class ReduceFunction : uint8_t { Sum, Max, Min, Prod, Count };
 
 struct RowLoops {
-  /// The reduction of x[0..n); the neutral element for n = 0.
-  float (*reduce_row[static_cast<int>(ReduceFunction::Count)])(const float* x, int64_t n);
   /// y[i] = y[i] op x[i]
   void (*accumulate[static_cast<int>(ReduceFunction::Count)])(float* y, const float* x, int64_t n);
-  /// The position of the least [0] or largest [1] element, of equal ones the first [0] or the last [1]; the
-  /// first NaN counts as either. 0 < n < 2^31.
-  int64_t (*arg_row[2][2])(const float* x, int64_t n);
-  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
-  void (*arg_columns[2][2])(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n);
   /// y[i] = sum over k < count of weight[k] x[k][i]
   void (*weighted_sum)(const float* const* x, const float* weight, int64_t count, float* y, int64_t n);
   /// y = y + a x

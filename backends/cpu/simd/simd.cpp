@@ -34,8 +34,8 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   static const Simd kAvx512{"avx512", 2, __builtin_cpu_supports("avx512vnni") != 0};
   static const Simd kAvx2{"avx2", 1, has_avx_vnni()};
-  if (v4) sets[count++] = &kAvx512;
-  if (v3) sets[count++] = &kAvx2;
+  if (kHasAvx512 && v4) sets[count++] = &kAvx512;
+  if (kHasAvx2 && v3) sets[count++] = &kAvx2;
 #endif
 #if defined(__aarch64__)
 #if defined(__linux__)

@@ -18,6 +18,18 @@ namespace librt::cpu {
 /// its lines first.
 inline constexpr int64_t kPastCaches = int64_t{8} << 20;
 
+/// Instruction sets of x86-64 for which this build has loops (RT_CPU_ISAS).
+#if defined(__x86_64__) && !defined(RT_CPU_WITHOUT_AVX2)
+inline constexpr bool kHasAvx2 = true;
+#else
+inline constexpr bool kHasAvx2 = false;
+#endif
+#if defined(__x86_64__) && !defined(RT_CPU_WITHOUT_AVX512)
+inline constexpr bool kHasAvx512 = true;
+#else
+inline constexpr bool kHasAvx512 = false;
+#endif
+
 /// The loops of one family, compiled for each instruction set.
 template <class Loops>
 struct LoopTable {
@@ -31,7 +43,7 @@ struct LoopTable {
   template <>                             \
   const Loops LoopTable<Loops>::avx512
 
-/// An instruction set that this machine runs.
+/// An instruction set that this machine runs and this build has.
 struct Simd {
   static constexpr int64_t kColumns = 128;  ///< columns at a time, for loops down columns
 
@@ -46,7 +58,8 @@ struct Simd {
   const Loops& loops() const noexcept {
 #if defined(__x86_64__)
     using Table = LoopTable<Loops>;
-    static constexpr const Loops* kTables[] = {&Table::baseline, &Table::avx2, &Table::avx512};
+    static constexpr const Loops* kTables[] = {&Table::baseline, kHasAvx2 ? &Table::avx2 : nullptr,
+                                               kHasAvx512 ? &Table::avx512 : nullptr};
     return *kTables[index];
 #else
     return LoopTable<Loops>::baseline;
@@ -54,10 +67,10 @@ struct Simd {
   }
 };
 
-/// The widest instruction set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512, on AArch64
+/// The widest instruction set of available_simd(). RT_CPU_ISA=baseline|avx2|avx512, on AArch64
 /// neon|dotprod, in the environment selects a narrower one.
 const Simd& best_simd() noexcept;
-/// Every instruction set that this machine runs, widest first, for tests.
+/// Every instruction set that this machine runs and this build has, widest first.
 int available_simd(const Simd* (&sets)[3]) noexcept;
 
 }  // namespace librt::cpu

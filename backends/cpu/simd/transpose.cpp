@@ -7,6 +7,7 @@
 
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
+#include "runtime/core/in_build.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -145,10 +146,10 @@ void transpose_elements(const void* x, int64_t x_stride, void* y, int64_t y_stri
 
 constexpr TransposeLoops make_loops() {
   TransposeLoops table{};
-  table.transpose[0] = &transpose_elements<uint8_t>;
-  table.transpose[1] = &transpose_elements<uint16_t>;
+  if constexpr (size_in_build(1)) table.transpose[0] = &transpose_elements<uint8_t>;
+  if constexpr (size_in_build(2)) table.transpose[1] = &transpose_elements<uint16_t>;
   table.transpose[2] = &transpose_elements<uint32_t>;
-  table.transpose[3] = &transpose_elements<uint64_t>;
+  if constexpr (size_in_build(8)) table.transpose[3] = &transpose_elements<uint64_t>;
   table.copy_runs = &copy_runs;
   table.stream_copy = &stream_copy;
   table.finish_streams = [] { finish_streams(); };

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/functions.h"
 #include "backends/cpu/simd/loops.h"
+#include "runtime/core/in_build.h"
 
 extern "C" float sinf(float) noexcept;
 extern "C" float cosf(float) noexcept;
@@ -43,7 +44,9 @@ void loop(const float* in, float* out, int64_t n, [[maybe_unused]] float alpha, 
 
 constexpr UnaryLoops make_loops() {
   UnaryLoops table{};
-#define RT_FUNCTION(Name, operands) table.unary[static_cast<int>(Function::Name)] = &loop<Function::Name>;
+#define RT_FUNCTION(Name, operands)       \
+  if constexpr (in_build(Function::Name)) \
+    table.unary[static_cast<int>(Function::Name)] = &loop<Function::Name>;
 #include "runtime/core/function_list.inc"
 #undef RT_FUNCTION
   return table;

@@ -6,7 +6,7 @@
 
 namespace librt::cpu {
 
-/// By Function; alpha and beta as in FunctionCall.
+/// By Function, null for those that are not in the build; alpha and beta as in FunctionCall.
 struct UnaryLoops {
   using Unary = void (*)(const float* x, float* y, int64_t n, float alpha, float beta);
   Unary unary[kFunctionCount];

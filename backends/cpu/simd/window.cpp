@@ -3,6 +3,7 @@
 
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
+#include "runtime/core/in_build.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -177,8 +178,8 @@ constexpr WindowLoops make_loops() {
   table.pool_row[1] = &pool_row<true, float>;
   table.pool_window[0] = &pool_window<false>;
   table.pool_window[1] = &pool_window<true>;
-  table.max_row_i8 = &pool_row<true, int8_t>;
-  table.max_row_u8 = &pool_row<true, uint8_t>;
+  if constexpr (in_build(DType::I8)) table.max_row_i8 = &pool_row<true, int8_t>;
+  if constexpr (in_build(DType::U8)) table.max_row_u8 = &pool_row<true, uint8_t>;
   table.max_gradient = &max_gradient;
   table.resize_row = &resize_row;
   return table;

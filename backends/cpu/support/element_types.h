@@ -10,6 +10,7 @@
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/half.h"
+#include "runtime/core/in_build.h"
 
 namespace librt::cpu {
 
@@ -29,40 +30,53 @@ struct TypeTag {
   using type = T;
 };
 
+namespace detail {
+/// f of the tag, in a build that holds the type: sessions refuse values of others
+/// (runtime/session/prepare/legalize.cpp).
+template <bool kInBuild, class T, class F>
+auto with_built(F& f) -> decltype(f(TypeTag<T>{})) {
+  if constexpr (kInBuild)
+    return f(TypeTag<T>{});
+  else
+    __builtin_trap();
+}
+
+}  // namespace detail
+
 /// f(TypeTag<T>{}) with T the storage type of dtype.
 template <class F>
 decltype(auto) with_type(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::F32: return f(TypeTag<float>{});
-    case DType::F16: return f(TypeTag<Half>{});
-    case DType::BF16: return f(TypeTag<BFloat>{});
-    case DType::F64: return f(TypeTag<double>{});
-    case DType::I8: return f(TypeTag<int8_t>{});
-    case DType::U8: return f(TypeTag<uint8_t>{});
-    case DType::I16: return f(TypeTag<int16_t>{});
-    case DType::U16: return f(TypeTag<uint16_t>{});
-    case DType::I32: return f(TypeTag<int32_t>{});
-    case DType::U32: return f(TypeTag<uint32_t>{});
-    case DType::I64: return f(TypeTag<int64_t>{});
-    case DType::U64: return f(TypeTag<uint64_t>{});
+    case DType::F32: return detail::with_built<in_build(DType::F32), float>(f);
+    case DType::F16: return detail::with_built<in_build(DType::F16), Half>(f);
+    case DType::BF16: return detail::with_built<in_build(DType::BF16), BFloat>(f);
+    case DType::F64: return detail::with_built<in_build(DType::F64), double>(f);
+    case DType::I8: return detail::with_built<in_build(DType::I8), int8_t>(f);
+    case DType::U8: return detail::with_built<in_build(DType::U8), uint8_t>(f);
+    case DType::I16: return detail::with_built<in_build(DType::I16), int16_t>(f);
+    case DType::U16: return detail::with_built<in_build(DType::U16), uint16_t>(f);
+    case DType::I32: return detail::with_built<in_build(DType::I32), int32_t>(f);
+    case DType::U32: return detail::with_built<in_build(DType::U32), uint32_t>(f);
+    case DType::I64: return detail::with_built<in_build(DType::I64), int64_t>(f);
+    case DType::U64: return detail::with_built<in_build(DType::U64), uint64_t>(f);
     case DType::Bool: break;
   }
-  return f(TypeTag<Boolean>{});
+  return detail::with_built<in_build(DType::Bool), Boolean>(f);
 }
 
 /// Only for types with native C++ arithmetic: not the 16-bit floats, not bool.
 template <class F>
 decltype(auto) with_number(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::F64: return f(TypeTag<double>{});
-    case DType::I8: return f(TypeTag<int8_t>{});
-    case DType::U8: return f(TypeTag<uint8_t>{});
-    case DType::I16: return f(TypeTag<int16_t>{});
-    case DType::U16: return f(TypeTag<uint16_t>{});
-    case DType::I32: return f(TypeTag<int32_t>{});
-    case DType::U32: return f(TypeTag<uint32_t>{});
-    case DType::I64: return f(TypeTag<int64_t>{});
-    case DType::U64: return f(TypeTag<uint64_t>{});
+    case DType::F64: return detail::with_built<in_build(DType::F64), double>(f);
+    case DType::I8: return detail::with_built<in_build(DType::I8), int8_t>(f);
+    case DType::U8: return detail::with_built<in_build(DType::U8), uint8_t>(f);
+    case DType::I16: return detail::with_built<in_build(DType::I16), int16_t>(f);
+    case DType::U16: return detail::with_built<in_build(DType::U16), uint16_t>(f);
+    case DType::I32: return detail::with_built<in_build(DType::I32), int32_t>(f);
+    case DType::U32: return detail::with_built<in_build(DType::U32), uint32_t>(f);
+    case DType::I64: return detail::with_built<in_build(DType::I64), int64_t>(f);
+    case DType::U64: return detail::with_built<in_build(DType::U64), uint64_t>(f);
     default: break;
   }
   return f(TypeTag<float>{});
@@ -73,9 +87,9 @@ inline constexpr DTypeSet kNativeNumericTypes = kIntegers | DTypeSet{DType::F32,
 template <class F>
 decltype(auto) with_size(size_t bytes, F&& f) {
   switch (bytes) {
-    case 1: return f(TypeTag<uint8_t>{});
-    case 2: return f(TypeTag<uint16_t>{});
-    case 8: return f(TypeTag<uint64_t>{});
+    case 1: return detail::with_built<size_in_build(1), uint8_t>(f);
+    case 2: return detail::with_built<size_in_build(2), uint16_t>(f);
+    case 8: return detail::with_built<size_in_build(8), uint64_t>(f);
     default: break;
   }
   return f(TypeTag<uint32_t>{});

@@ -11,11 +11,11 @@ namespace librt::cpu {
 /// Last resorts beside oneDNN's rows, which are not timed against them.
 inline constexpr int kOwnPriority = onednn::kBuilt ? -5 : 5;
 
-/// `timed`, next to oneDNN's rows and so timed against them, on CPUs without AVX-512, for which most of
-/// oneDNN's matmuls and convolutions were written (docs/measurements.md, "Without AVX-512"); `last`, a last
-/// resort, with it.
-inline int own_priority(int last, int timed) noexcept {
-  return onednn::kBuilt && std::string_view(best_simd().name) == "avx512" ? last : timed;
+/// Whether own rows are last resorts: beside oneDNN on CPUs with AVX-512, for which most of its matmuls and
+/// convolutions were written (docs/measurements.md, "Without AVX-512"). Elsewhere they are timed against its
+/// rows.
+inline bool own_rows_last() noexcept {
+  return onednn::kBuilt && std::string_view(best_simd().name) == "avx512";
 }
 
 }  // namespace librt::cpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/graph/in_build.h"
+
 namespace librt::vulkan {
 namespace {
 
@@ -46,6 +48,7 @@ uint32_t storage_buffers(const ShaderCode& code) {
 }  // namespace
 
 Status runs(const DeviceFacts& facts, const ShaderCode& code) {
+  if (code.words.empty()) return not_in_build(text("the shader ", code.name));
   std::string lacks;
   for (const uint32_t number : code.capabilities) {
     const Capability* capability = find(number);

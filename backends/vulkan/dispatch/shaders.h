@@ -23,7 +23,7 @@ inline constexpr size_t kShaderCount = 0
 
 struct ShaderCode {
   const char* name;
-  std::span<const uint32_t> words;
+  std::span<const uint32_t> words;  ///< empty: the build leaves it out (RT_TRIM)
   const char* push;  ///< a letter for each word of the push constants: f, i or . (tools/shaders/interface.h)
   uint32_t constants;  ///< the largest constant_id plus 1
   uint32_t bindings;   ///< bit b: it declares binding b; texel buffers are kStorageBindings and up

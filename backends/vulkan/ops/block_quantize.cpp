@@ -48,7 +48,7 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> rows_block_quantize();
 std::span<const KernelRow> rows_block_quantize() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

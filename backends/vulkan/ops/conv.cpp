@@ -227,7 +227,7 @@ constexpr KernelRow kRowsOfConv[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_conv() {
-  return kRowsOfConv;
+  return rows_in_build<kRowsOfConv>();
 }
 
 }  // namespace librt::vulkan

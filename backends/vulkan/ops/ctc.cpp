@@ -55,7 +55,7 @@ constexpr KernelRow kRows[] = {row<create, supports>(OpKind::CtcLoss, "ctc", DTy
 }  // namespace
 
 std::span<const KernelRow> rows_ctc() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

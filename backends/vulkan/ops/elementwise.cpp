@@ -133,7 +133,7 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_elementwise() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -360,7 +360,7 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_integer_matmul() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

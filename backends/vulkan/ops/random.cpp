@@ -56,7 +56,7 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> rows_random();
 std::span<const KernelRow> rows_random() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

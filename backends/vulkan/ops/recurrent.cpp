@@ -113,7 +113,7 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> rows_recurrent();
 std::span<const KernelRow> rows_recurrent() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -194,7 +194,7 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> rows_recurrent_gradient();
 std::span<const KernelRow> rows_recurrent_gradient() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -78,7 +78,7 @@ constexpr KernelRow kRows[] = {row<create, supports>(OpKind::Resize, "resize", D
 }  // namespace
 
 std::span<const KernelRow> rows_resize() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

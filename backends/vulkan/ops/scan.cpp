@@ -54,7 +54,7 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_scan() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -70,7 +70,7 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_softmax() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -69,7 +69,7 @@ constexpr KernelRow kRows[] = {row<create, supports>(
 }  // namespace
 
 std::span<const KernelRow> rows_topk() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -168,7 +168,7 @@ constexpr KernelRow kRows[] = {
 }  // namespace
 
 std::span<const KernelRow> rows_weight_quantized() {
-  return kRows;
+  return rows_in_build<kRows>();
 }
 
 }  // namespace librt::vulkan

@@ -219,5 +219,12 @@ inline Status load_adapter(Session& session, const std::string& path) {
   return Status::take(rt_compiler_load_adapter(session.handle(), path.c_str()));
 }
 
+/// What a build of librt needs for these compiled models: see rt_compiler_trim.
+inline Status write_trim(const std::vector<std::string>& models, const std::string& path) {
+  std::vector<const char*> files;
+  for (const std::string& model : models) files.push_back(model.c_str());
+  return Status::take(rt_compiler_trim(files.data(), files.size(), path.c_str()));
+}
+
 }  // namespace v0
 }  // namespace rt

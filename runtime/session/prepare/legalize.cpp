@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/core/convert_floats.h"
+#include "runtime/graph/in_build.h"
 #include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
@@ -255,6 +256,15 @@ Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::strin
   return {};
 }
 
+/// Kernels of a build for some models are there for the types of those models only.
+Status check_types(std::span<const Operand> operands, std::span<const TensorInfo> results) {
+  const auto check = [](DType dtype) { return in_build(dtype) ? Status() : not_in_build(name_of(dtype)); };
+  for (const Operand& operand : operands)
+    if (operand.present) RT_TRY(check(operand.info.dtype));
+  for (const TensorInfo& result : results) RT_TRY(check(result.dtype));
+  return {};
+}
+
 /// The float type of the node's data; nullopt if none of it is float, or an attribute gives the type.
 std::optional<DType> float_type_of(const NodeView& view) {
   if (view.kind() == OpKind::Cast || view.kind() == OpKind::DequantizeLinear || view.kind() == OpKind::Custom)
@@ -268,6 +278,7 @@ std::optional<DType> float_type_of(const NodeView& view) {
 /// kernels and inputs in that type, and infos of the results.
 Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
                                    std::vector<TensorInfo>& infos) {
+  if (!in_build(type)) return false;
   const ops::Page& page = *ops::page_of(view.kind());
   const auto changes = [&](size_t i) {
     return view.has(i) && is_exchangeable(view.dtype(i)) &&
@@ -434,6 +445,8 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   const ops::Page* page = ops::page_of(node.kind());
   if (page == nullptr) {
     if (!node.bodies.empty()) return inline_body(node, map, step.name);
+    if (build::kTrimmed && node.kind() != OpKind::NONE)
+      return not_in_build(name_of(node.kind())).in("node '", step.name, "'");
     return unsupported("node '", step.name, "': this librt does not know its operator; use a newer version");
   }
   if (ops::runs_on_host(node.kind()))
@@ -445,6 +458,7 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   if (infos.size() < node.outputs.size())
     return internal_error(describe(node), ": ", infos.size(), " outputs inferred of ", node.outputs.size());
   RT_TRY(check_extents(graph, node, infos, step.name, extents));
+  if (build::kTrimmed) RT_TRY(check_types(in, infos).in("node '", step.name, "'"));
   const NodeView view{.node = node, .inputs = in, .outputs = infos};
 
   size_t elements = 0;
