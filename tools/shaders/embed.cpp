@@ -16,6 +16,28 @@
 
 #include "tools/shaders/interface.h"
 
+namespace {
+
+/// Without what only debuggers read: names, source and lines (SPIR-V specification, section 3.49.2
+/// and 3.49.3), an eighth of all words.
+std::vector<uint32_t> stripped(const std::vector<uint32_t>& words) {
+  constexpr uint32_t kFirst = 2, kLast = 8;  // OpSourceContinued to OpLine
+  constexpr uint32_t kNoLine = 317, kModuleProcessed = 330;
+  constexpr size_t kHeader = 5;
+  std::vector<uint32_t> kept(words.begin(), words.begin() + kHeader);
+  for (size_t at = kHeader; at < words.size();) {
+    const uint32_t op = words[at] & 0xffff;
+    const size_t end = std::min(words.size(), at + std::max<size_t>(words[at] >> 16, 1));
+    if ((op < kFirst || op > kLast) && op != kNoLine && op != kModuleProcessed)
+      kept.insert(kept.end(), words.begin() + static_cast<std::ptrdiff_t>(at),
+                  words.begin() + static_cast<std::ptrdiff_t>(end));
+    at = end;
+  }
+  return kept;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::fprintf(stderr, "usage: embed <output.cpp> <list> [CAPABILITY..]\n");
@@ -59,6 +81,7 @@ int main(int argc, char** argv) {
       leave_out(name);
       continue;
     }
+    words = stripped(words);
     out << "const uint32_t k_" << name << "[] = {";
     char text[16];
     for (size_t i = 0; i < words.size(); ++i) {
