@@ -129,11 +129,6 @@ Status pays_winograd(const CpuDevice& device, const NodeView& node) {
   return {};
 }
 
-/// Of rows that a build without AVX-512 refuses, so that it can leave out what they create.
-Status needs_avx512() {
-  return unsupported("this kernel needs AVX-512");
-}
-
 /// Constant weights are better transformed once.
 Status supports_cached(const CpuDevice& device, const NodeView& node) {
   RT_TRY(known_output_size(node));
@@ -147,7 +142,7 @@ Status supports_cached(const CpuDevice& device, const NodeView& node) {
 }
 
 Result<KernelPtr> create_cached(CpuDevice& device, const NodeView& node, Producers) {
-  if constexpr (!kHasAvx512) return needs_avx512();
+  if constexpr (!kHasAvx512) return unsupported("this build has no AVX-512");  // and leaves out the rest
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   return make_winograd_cached(device, node.kind(), g);
 }
@@ -166,7 +161,7 @@ bool comes_blocked(const CpuDevice& device, const NodeView& node, Producers prod
 }
 
 Result<KernelPtr> create_streamed(CpuDevice& device, const NodeView& node, Producers producers) {
-  if constexpr (!kHasAvx512) return needs_avx512();
+  if constexpr (!kHasAvx512) return unsupported("this build has no AVX-512");  // and leaves out the rest
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   return make_streamed_conv(device, g, static_cast<const float*>(node.inputs[1].value),
                             node.as<op::ConvAttributes>().epilogue.get(),
