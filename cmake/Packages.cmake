@@ -77,5 +77,24 @@ if(TARGET rt_communicator_mpi)
   rt_package(librt-mpi SECTION libs DEPENDS "librt0 ${rt_same}" RECOMMENDS "librt-tools, openmpi-bin"
     SUMMARY "training in several processes with librt" TEXT "${rt_text}\nThis package lets rttrain run under mpirun.")
 endif()
+if(TARGET rt_python)
+  # The extension is for one version of CPython (nanobind has the stable ABI from 3.12 on, which Debian's packages do not rely on either).
+  get_property(rt_python GLOBAL PROPERTY RT_PYTHON_VERSION)
+  string(REGEX MATCH "^([0-9]+)\\.([0-9]+)$" rt_python "${rt_python}")
+  math(EXPR rt_next_python "${CMAKE_MATCH_2} + 1")
+  rt_package(python3-librt SECTION python
+    DEPENDS "librt0 ${rt_same}, librt-tools ${rt_same}, python3 (>= ${rt_python}~), python3 (<< ${CMAKE_MATCH_1}.${rt_next_python}), python3-numpy"
+    SUMMARY "run, train and compile models in Python" TEXT "${rt_text}\nThis package has the Python package librt.")
+  # Debian's way with bytecode: written when the package is installed, removed with it.
+  foreach(script postinst:py3compile prerm:py3clean)
+    string(REPLACE ":" ";" script "${script}")
+    list(POP_BACK script program)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/python3-librt/${script}" CONTENT
+      "#!/bin/sh\nset -e\nif command -v ${program} >/dev/null; then ${program} -p python3-librt; fi\n" @ONLY)
+    file(CHMOD "${PROJECT_BINARY_DIR}/python3-librt/${script}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+      WORLD_READ WORLD_EXECUTE)
+    list(APPEND CPACK_DEBIAN_PYTHON3-LIBRT_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/python3-librt/${script}")
+  endforeach()
+endif()
 set(CPACK_COMPONENTS_ALL ${rt_packages})
 include(CPack)

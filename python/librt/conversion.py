@@ -97,7 +97,7 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
 
 def _run(command: list[str]) -> tuple[int, bytes, str]:
     """Exit code, stdout and stderr; an interrupt ends the program, too."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(command[0])) as process:
         try:
             out, text = process.communicate()
         except BaseException:

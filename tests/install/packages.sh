@@ -34,10 +34,10 @@ for deb in "$work"/*.deb; do
   for field in Maintainer Section Description; do
     [[ -n $(dpkg-deb -f "$deb" "$field") ]] || fail "$name has no field $field"
   done
-  # CPack has the linker's cache refreshed for every shared library; nothing else runs.
+  # CPack has the linker's cache refreshed for every shared library, and Python's files are byte-compiled; nothing else runs.
   mkdir "$work/control"
   dpkg-deb -e "$deb" "$work/control"
-  scripts=$(cd "$work/control" && cat postinst postrm preinst prerm 2>/dev/null | grep -vE '^(#!/bin/sh|set -e|fi|\s*ldconfig|if \[ "\$1" = "(configure|remove)" \]; then|)$' || true)
+  scripts=$(cd "$work/control" && cat postinst postrm preinst prerm 2>/dev/null | grep -vE '^(#!/bin/sh|set -e|fi|\s*ldconfig|if command -v (py3compile|py3clean) >/dev/null; then (py3compile|py3clean) -p python3-librt; fi|if \[ "\$1" = "(configure|remove)" \]; then|)$' || true)
   [[ -z $scripts ]] || fail "$name runs when it is installed or removed: $scripts"
   rm -r "$work/control"
   mkdir "$work/$name"
@@ -49,7 +49,7 @@ for deb in "$work"/*.deb; do
     owner[$file]=$name
     # What glibc has: librt.so.1 and librt.a in a folder that the linker searches.
     case $file in
-    ./usr/$libdir/librt/* | ./usr/$libdir/cmake/* | ./usr/$libdir/pkgconfig/* | ./usr/bin/rt* | ./usr/include/rt/* | ./usr/share/*) ;;
+    ./usr/$libdir/librt/* | ./usr/$libdir/cmake/* | ./usr/$libdir/pkgconfig/* | ./usr/bin/rt* | ./usr/include/rt/* | ./usr/share/* | ./usr/lib/python3/dist-packages/librt/*) ;;
     *) fail "$name has $file outside of librt's folders" ;;
     esac
   done < <(cd "$work/$name" && find . ! -type d)
@@ -83,6 +83,16 @@ if [[ -e $build/bin/rtconvert ]]; then
   needs librt-tools "librt-compiler0 (= $version)"
   needs librt-dev "librt-compiler0 (= $version)"
   needs librt-compiler0 'libprotobuf-lite*'
+fi
+if [[ -e $build/python/librt/_native.pyi ]]; then
+  has python3-librt lib/python3/dist-packages/librt/__init__.py
+  needs python3-librt "librt-tools (= $version)"
+  needs python3-librt python3-numpy
+  # The interpreter that it was built for, outside of every environment with librt.
+  python=$build/python_environment/bin/python
+  [[ -x $python ]] || python=python3
+  (cd "$work" && PYTHONPATH=$work/debs/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 PATH=$work/debs/usr/bin:$PATH \
+    "$python" "$here/from_packages.py" "$work/debs/usr" "$root/examples/digits.rt") || fail "python3-librt"
 fi
 [[ ${depends[librt0]} != *protobuf* ]] || fail "librt0 depends on protobuf"
 [[ ! -e $work/librt-vulkan ]] || needs librt-vulkan libvulkan1
