@@ -31,6 +31,9 @@ refused() { # STATUS TEXT COMMAND..: the command ends with the status and says t
 }
 refused 2 'needs --output' "$build/bin/rtconvert" --trim digits.rt
 refused 2 'no_such.rt' "$build/bin/rtconvert" --trim no_such.rt -o none.json
+ln -s digits.rt link.rt
+refused 2 'is the file of --trim' "$build/bin/rtconvert" --trim digits.rt -o link.rt
+cmp -s digits.rt "$root/examples/digits.rt" || fail "the model was overwritten"
 [[ ! -e none.json ]] || fail "none.json was written"
 
 # --- the build

@@ -8,6 +8,7 @@
 #include "runtime/geometry/function.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/model/reader.h"
+#include "tools/cli/written_files.h"
 
 namespace librt::convert {
 namespace {
@@ -47,6 +48,11 @@ void Needs::add(const Node& node) {
 
 Status write_trim(std::span<const std::string> models, const std::string& path) {
   if (models.empty()) return invalid_argument("--trim: expected compiled models, found none");
+  std::vector<tools::NamedFile> read;
+  for (const std::string& file : models) read.push_back({"--trim", file});
+  const tools::NamedFile written[] = {{"--output", path}};
+  if (const std::string conflict = tools::conflict_of(read, written); !conflict.empty())
+    return invalid_argument(conflict);
   Needs needs;
   for (const std::string& file : models) {
     RT_ASSIGN(const ModelGraph model, load_model(file));
