@@ -18,7 +18,7 @@ if(RT_TRIM)
   if(NOT EXISTS "${trim_file}")
     message(FATAL_ERROR "RT_TRIM: ${trim_file} does not exist; `rtconvert --trim MODEL.rt -o FILE` writes such a file")
   endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${trim_file}" "${PROJECT_SOURCE_DIR}/schema/ops.fbs")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${trim_file}")
   file(READ "${trim_file}" trim_text)
   # rt_trim_list(<variable> <key>): the strings of a list.
   function(rt_trim_list variable key)
@@ -48,7 +48,6 @@ if(RT_TRIM)
     endforeach()
   endforeach()
 
-  list(REMOVE_DUPLICATES trim_operators)
   list(APPEND trim_types f32)  # what other floats are computed in
   set(trimmed true)
   # What such a build is for: a static library. Programs and tests need every operator.
