@@ -43,27 +43,6 @@ auto with_built(F& f) -> decltype(f(TypeTag<T>{})) {
 
 }  // namespace detail
 
-/// f(TypeTag<T>{}) with T the storage type of dtype.
-template <class F>
-decltype(auto) with_type(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::F32: return detail::with_built<in_build(DType::F32), float>(f);
-    case DType::F16: return detail::with_built<in_build(DType::F16), Half>(f);
-    case DType::BF16: return detail::with_built<in_build(DType::BF16), BFloat>(f);
-    case DType::F64: return detail::with_built<in_build(DType::F64), double>(f);
-    case DType::I8: return detail::with_built<in_build(DType::I8), int8_t>(f);
-    case DType::U8: return detail::with_built<in_build(DType::U8), uint8_t>(f);
-    case DType::I16: return detail::with_built<in_build(DType::I16), int16_t>(f);
-    case DType::U16: return detail::with_built<in_build(DType::U16), uint16_t>(f);
-    case DType::I32: return detail::with_built<in_build(DType::I32), int32_t>(f);
-    case DType::U32: return detail::with_built<in_build(DType::U32), uint32_t>(f);
-    case DType::I64: return detail::with_built<in_build(DType::I64), int64_t>(f);
-    case DType::U64: return detail::with_built<in_build(DType::U64), uint64_t>(f);
-    case DType::Bool: break;
-  }
-  return detail::with_built<in_build(DType::Bool), Boolean>(f);
-}
-
 /// Only for types with native C++ arithmetic: not the 16-bit floats, not bool.
 template <class F>
 decltype(auto) with_number(DType dtype, F&& f) {
@@ -82,6 +61,18 @@ decltype(auto) with_number(DType dtype, F&& f) {
   return f(TypeTag<float>{});
 }
 inline constexpr DTypeSet kNativeNumericTypes = kIntegers | DTypeSet{DType::F32, DType::F64};
+
+/// f(TypeTag<T>{}) with T the storage type of dtype.
+template <class F>
+decltype(auto) with_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::F16: return detail::with_built<in_build(DType::F16), Half>(f);
+    case DType::BF16: return detail::with_built<in_build(DType::BF16), BFloat>(f);
+    case DType::Bool: return detail::with_built<in_build(DType::Bool), Boolean>(f);
+    default: break;
+  }
+  return with_number(dtype, f);
+}
 
 /// f with the unsigned integer of this many bytes, all that a movement operator needs to know of an element.
 template <class F>
