@@ -1,5 +1,5 @@
 # Generated from schema/*.fbs into build/generated/schema: ops_attributes.h (included by nearly all files), ops_union.cpp,
-# ops_generated.h and model_generated.h (the FlatBuffers tables), op_list.inc, op_fields.inc; and the
+# ops_generated.h and model_generated.h (the FlatBuffers tables), op_fields.inc; and the
 # ABI stamp of backend modules.
 find_package(FlatBuffers CONFIG QUIET)
 find_program(RT_FLATC flatc REQUIRED)
@@ -29,11 +29,6 @@ add_custom_command(
   COMMAND ${RT_FLATC} --cpp --scoped-enums --reflect-names --cpp-std c++17 -o "${generated}/schema"
           "${schema}/checkpoint.fbs"
   DEPENDS "${schema}/checkpoint.fbs" VERBATIM)
-add_custom_command(
-  OUTPUT "${generated}/schema/op_list.inc"
-  COMMAND ${CMAKE_COMMAND} -DINPUT=${schema}/ops.fbs -DOUTPUT=${generated}/schema/op_list.inc
-          -P "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake"
-  DEPENDS "${schema}/ops.fbs" "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake" VERBATIM)
 
 rt_sources(abi_headers "${PROJECT_SOURCE_DIR}/runtime/core/*.h" "${PROJECT_SOURCE_DIR}/runtime/graph/*.h"
   "${PROJECT_SOURCE_DIR}/runtime/backend/*.h" "${PROJECT_SOURCE_DIR}/runtime/include/rt/hooks.h"
@@ -48,7 +43,7 @@ add_custom_command(
 
 add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/ops_attributes.h"
   "${generated}/schema/ops_union.cpp" "${generated}/schema/model_generated.h"
-  "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/schema/op_fields.inc" "${generated}/runtime/backend/abi.h")
+  "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_fields.inc" "${generated}/runtime/backend/abi.h")
 
 # All includes are relative to the root; generated headers are system headers, to suppress their warnings.
 add_library(rt_headers INTERFACE)

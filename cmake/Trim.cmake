@@ -4,11 +4,7 @@
 #
 # Writes build_parts.inc (runtime/core/in_build.h) and page_list.inc (runtime/ops/pages.cpp), and sets RT_OPERATORS_IN_BUILD.
 set(RT_TRIM "" CACHE FILEPATH "Hold only what some models need: a file of `rtconvert --trim`")
-file(READ "${PROJECT_SOURCE_DIR}/schema/ops.fbs" ops)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/schema/ops.fbs")
-string(REGEX MATCH "union Op {([^}]*)}" ops "${ops}")
-string(REGEX REPLACE "//[^\n]*" "" ops "${CMAKE_MATCH_1}")
-string(REGEX MATCHALL "[A-Za-z0-9]+" known_operators "${ops}")
+set(known_operators "${RT_OPERATORS}")
 set(known_types f32 f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool)
 set(trimmed false)
 set(trim_operators "${known_operators}")
@@ -71,17 +67,17 @@ foreach(name IN LISTS trim_types)
   list(APPEND types "DType::${name}")
 endforeach()
 list(JOIN types ", " types)
-set(page_list "")
 set(operators "")
+set(pages "")
 foreach(name IN LISTS known_operators)
   set(there false)
   if(name IN_LIST trim_operators)
     set(there true)
-    string(APPEND page_list "RT_OP(${name})\n")
+    list(APPEND pages ${name})
   endif()
   string(APPEND operators "inline constexpr bool ${name} = ${there};\n")
 endforeach()
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/schema/page_list.inc" CONTENT "${page_list}" @ONLY)
+rt_list_operators(page_list.inc ${pages})
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/runtime/core/build_parts.inc" CONTENT
   "inline constexpr bool kTrimmed = ${trimmed};
 inline constexpr DTypeSet kTypes{${types}};
