@@ -34,6 +34,11 @@ refused 2 'no_such.rt' "$build/bin/rtconvert" --trim no_such.rt -o none.json
 ln -s digits.rt link.rt
 refused 2 'is the file of --trim' "$build/bin/rtconvert" --trim digits.rt -o link.rt
 cmp -s digits.rt "$root/examples/digits.rt" || fail "the model was overwritten"
+mkfifo pipe
+cat pipe >piped.json &
+timeout 20 "$build/bin/rtconvert" --trim digits.rt -o pipe >/dev/null || fail "a pipe as output"
+wait
+cmp piped.json digits.json || fail "a pipe got something else"
 [[ ! -e none.json ]] || fail "none.json was written"
 
 # --- the build

@@ -346,16 +346,21 @@ rt_status* rt_compiler_load_adapter(rt_session* session, const char* path) {
   });
 }
 
-rt_status* rt_compiler_trim(const char* const* models, size_t count, const char* path) {
+rt_status* rt_compiler_trim(const char* const* models, size_t count, const char* path,
+                            rt_compilation** report) {
   return guarded([&]() -> Status {
-    if (path == nullptr || (models == nullptr && count > 0))
+    if (path == nullptr || report == nullptr || (models == nullptr && count > 0))
       return invalid_argument("rt_compiler_trim: a pointer is null");
+    *report = nullptr;
     std::vector<std::string> files;
     for (size_t i = 0; i < count; ++i) {
       if (models[i] == nullptr) return invalid_argument("rt_compiler_trim: model ", i, " is null");
       files.emplace_back(models[i]);
     }
-    return librt::convert::write_trim(files, path);
+    auto compilation = std::make_unique<rt_compilation>();
+    RT_TRY(librt::convert::write_trim(files, path, compilation->made));
+    *report = compilation.release();
+    return {};
   });
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/core/atomic_file.h"
+#include "runtime/core/text.h"
 #include "runtime/geometry/elementwise.h"
 #include "runtime/geometry/function.h"
 #include "runtime/graph/attributes.h"
@@ -46,7 +47,7 @@ void Needs::add(const Node& node) {
 
 }  // namespace
 
-Status write_trim(std::span<const std::string> models, const std::string& path) {
+Status write_trim(std::span<const std::string> models, const std::string& path, Conversion& made) {
   if (models.empty()) return invalid_argument("--trim: expected compiled models, found none");
   std::vector<tools::NamedFile> read;
   for (const std::string& file : models) read.push_back({"--trim", file});
@@ -65,11 +66,16 @@ Status write_trim(std::span<const std::string> models, const std::string& path) 
   nlohmann::ordered_json json = {{"librt_trim", 1}, {"models", models}};
   for (const OpKind kind : needs.operators) json["operators"].push_back(name_of(kind));
   for (const DType dtype : needs.types) json["types"].push_back(name_of(dtype));
-  const std::string text = json.dump(2) + "\n";
+  const std::string list = json.dump(2) + "\n";
   AtomicFile file(path);
   RT_TRY(file.open());
-  RT_TRY(file.write(text.data(), text.size()));
-  return file.commit();
+  RT_TRY(file.write(list.data(), list.size()));
+  RT_TRY(file.commit());
+  made.json = json.dump();
+  made.text =
+      text("file        ", path, ", ", needs.operators.size(), " operators and ", needs.types.size(),
+           " types\nbuild       cmake -B build-trim -DRT_TRIM=", path, " -DCMAKE_BUILD_TYPE=MinSizeRel\n");
+  return {};
 }
 
 }  // namespace librt::convert

@@ -6,12 +6,12 @@
 #include <span>
 #include <string>
 
-#include "runtime/core/status.h"
+#include "tools/convert/conversion.h"
 
 namespace librt::convert {
 
 /// Writes the operators, element types and activations of the compiled models, in all entries and bodies, as
-/// a JSON object, and what sessions add to them.
-Status write_trim(std::span<const std::string> models, const std::string& path);
+/// a JSON object, and what sessions add to them. made: its json and text.
+Status write_trim(std::span<const std::string> models, const std::string& path, Conversion& made);
 
 }  // namespace librt::convert

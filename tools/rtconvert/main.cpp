@@ -4,7 +4,6 @@
 // which is librt_compiler's.
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "rt/compiler.hpp"
@@ -40,23 +39,6 @@ int list_passes() {
   for (const Json& pass : Json::parse(list))
     std::printf("%s: %s\n", pass["pass"].get<std::string>().c_str(),
                 pass["summary"].get<std::string>().c_str());
-  return tools::kFine;
-}
-
-int trim(const Options& options) {
-  if (const rt::Status status = rt::write_trim(options.trim, options.output); !status)
-    return tools::report_failure("rtconvert", status);
-  std::ifstream file(options.output);
-  const Json made = Json::parse(file, nullptr, false);  // what was written to is no file, such as /dev/stdout
-  if (made.is_discarded()) return tools::kFine;
-  if (options.json) {
-    std::puts(made.dump().c_str());
-    return tools::kFine;
-  }
-  std::printf("file        %s, %zu operators and %zu types\n", tools::printable(options.output).c_str(),
-              made["operators"].size(), made["types"].size());
-  std::printf("build       cmake -B build-trim -DRT_TRIM=%s -DCMAKE_BUILD_TYPE=MinSizeRel\n",
-              tools::printable(options.output).c_str());
   return tools::kFine;
 }
 
@@ -100,7 +82,8 @@ void print(std::string_view report) {
 
 int convert(const Parsed& parsed) {
   const Options& options = parsed.options;
-  const rt::Compilation made = compile(parsed);
+  const rt::Compilation made =
+      options.trim.empty() ? compile(parsed) : rt::Compilation::trim(options.trim, options.output);
   if (options.verbose) std::fputs(std::string(made.passes()).c_str(), stderr);
   print(made.graph());
   if (options.json && !made.json().empty()) {
@@ -120,7 +103,6 @@ int command_line(int argc, char** argv) {
   if (parsed.leave) return parsed.exit_code;
   if (parsed.options.list_ops) return list_ops(parsed.options.json);
   if (parsed.options.list_passes) return list_passes();
-  if (!parsed.options.trim.empty()) return trim(parsed.options);
   return convert(parsed);
 }
 

@@ -173,8 +173,10 @@ RT_API rt_status* rt_compiler_load_adapter(rt_session* session, const char* path
 
 /** Writes which operators and element types the compiled models need, in all their entries, to a file: a
  * build of librt with -DRT_TRIM=FILE holds nothing else (docs/small_builds.md). models: paths of .rt files.
- * path: replaced once it is complete. */
-RT_API rt_status* rt_compiler_trim(const char* const* models, size_t count, const char* path);
+ * path: replaced once it is complete. report: set on success to a result without a model, whose JSON is the
+ * list; the caller frees it. */
+RT_API rt_status* rt_compiler_trim(const char* const* models, size_t count, const char* path,
+                                   rt_compilation** report);
 
 /** The ONNX operators that can be imported, as a JSON list of {"domain", "op", "first_opset", "last_opset"}
  * (null: and later). Valid for as long as the library is loaded; NULL if there is no memory for it. */

@@ -84,6 +84,14 @@ class Compilation {
       return rt_compile_memory(bytes.data(), bytes.size(), &c, made);
     });
   }
+  /// No compilation: writes what a build of librt needs for these compiled models, see rt_compiler_trim.
+  static Compilation trim(const std::vector<std::string>& models, const std::string& path) {
+    std::vector<const char*> files;
+    for (const std::string& model : models) files.push_back(model.c_str());
+    return Compilation({}, [&](const rt_compiler_options&, rt_compilation** made) {
+      return rt_compiler_trim(files.data(), files.size(), path.c_str(), made);
+    });
+  }
 
   /// Whether the compilation succeeded.
   bool ok() const noexcept { return status_.ok(); }
@@ -217,13 +225,6 @@ class Compilation {
 /// Session::load_adapter(), also from a file that ends in ".safetensors": see rt_compiler_load_adapter.
 inline Status load_adapter(Session& session, const std::string& path) {
   return Status::take(rt_compiler_load_adapter(session.handle(), path.c_str()));
-}
-
-/// What a build of librt needs for these compiled models: see rt_compiler_trim.
-inline Status write_trim(const std::vector<std::string>& models, const std::string& path) {
-  std::vector<const char*> files;
-  for (const std::string& model : models) files.push_back(model.c_str());
-  return Status::take(rt_compiler_trim(files.data(), files.size(), path.c_str()));
 }
 
 }  // namespace v0
