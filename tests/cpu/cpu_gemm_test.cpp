@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/integer_winograd.h"
 #include "backends/cpu/support/gemm.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "tests/cpu/cpu_support.h"
@@ -214,11 +215,11 @@ TEST(CpuGemm, IntegerProductsOfSeveralBlocks) {
 }
 
 /// Our own rows of a requantized matmul or convolution against its parts: the integer one in plain loops, and
-/// Requantize. (oneDNN's round otherwise.)
+/// Requantize. (oneDNN's round otherwise.) tried: counts Winograd's.
 template <class Quantized, class Integer>
 void check_requantized(Quantized quantized, Integer integer, const std::string& plain,
                        const ops::HostTensor& x, const ops::HostTensor& w, int64_t channels,
-                       op::Activation activation) {
+                       op::Activation activation, int* tried = nullptr) {
   const ops::HostTensor x_zero = scalar_tensor(x.info.dtype, 7);
   const NodeInputs last{ramp(DType::F32, Shape{channels}, 0.0001, 0.001, 3),
                         ramp(DType::F32, Shape{channels}, -3, 3, 4), scalar_tensor(DType::F32, 0.3),
@@ -242,10 +243,12 @@ void check_requantized(Quantized quantized, Integer integer, const std::string& 
   const auto rows = rows_for(cpu_device(), node, inputs, kConstants);
   ASSERT_TRUE(rows.ok()) << rows.status().message();
   for (const std::string& row : *rows) {
-    if (!row.ends_with(".gemm")) continue;
+    if (!row.ends_with(".gemm") && !row.ends_with(".winograd")) continue;
+    SCOPED_TRACE(row);
     const auto got = run_node(cpu_device(), node, inputs, {.constants = kConstants, .row = row});
     ASSERT_TRUE(got.ok()) << got.status().message();
     EXPECT_TRUE(near(got->outputs[0], want->outputs[0], {}));
+    if (tried != nullptr && row.ends_with(".winograd")) ++*tried;
   }
 }
 
@@ -274,6 +277,113 @@ TEST(CpuGemm, RequantizedBlocks) {
                         weight(Shape{channels, kernel, kernel, channels / groups}), channels, activation);
     }
   }
+}
+
+/// The transforms around products of one channel each, and tiles of 16-bit integers, for every instruction
+/// set.
+TEST(CpuGemm, IntegerWinogradLoops) {
+  using Loops = cpu::IntegerWinogradLoops;
+  constexpr int64_t kChannels = 64;
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  for (int set = 0; set < count; ++set) {
+    SCOPED_TRACE(sets[set]->name);
+    const auto& loops = sets[set]->loops<Loops>();
+    for (const DType type : {DType::I8, DType::U8}) {
+      const double low = type == DType::I8 ? -128 : 0;
+      const auto patch = ramp(type, Shape{Loops::kPoints, kChannels}, low, low + 255, 1),
+                 window = ramp(DType::I8, Shape{9, kChannels}, -128, 127, 2);
+      const uint8_t* elements[Loops::kPoints];
+      for (int64_t i = 0; i < Loops::kPoints; ++i)
+        elements[i] = reinterpret_cast<const uint8_t*>(patch.bytes.data()) + i * kChannels;
+      const auto* taps = reinterpret_cast<const int8_t*>(window.bytes.data());
+      std::vector<int16_t> v(Loops::kPoints * kChannels), u(v.size());
+      std::vector<int32_t> m(v.size()), y(4 * kChannels + 1, 77);
+      loops.patch[type == DType::I8 ? 0 : 1](elements, kChannels, v.data(), kChannels);
+      for (int64_t c = 0; c < kChannels; c += Loops::kChannels)
+        loops.weights(taps + c, kChannels, u.data() + c, kChannels);
+      for (size_t i = 0; i < m.size(); ++i) m[i] = v[i] * u[i];
+      loops.results(m.data(), kChannels, kChannels, y.data());
+      for (int64_t i = 0; i < 4; ++i)
+        for (int64_t c = 0; c < kChannels; ++c) {
+          int32_t want = 0;
+          for (int64_t tap = 0; tap < 9; ++tap) {
+            const uint8_t x = elements[(i / 2 + tap / 3) * 4 + i % 2 + tap % 3][c];
+            want += (type == DType::I8 ? static_cast<int8_t>(x) : x) * taps[tap * kChannels + c];
+          }
+          ASSERT_EQ(y[static_cast<size_t>(i * kChannels + c)], want) << "result " << i << ", channel " << c;
+        }
+      ASSERT_EQ(y.back(), 77);
+    }
+    const auto& gemm = sets[set]->loops<cpu::IntegerGemmLoops>();
+    const int64_t rows = gemm.pairs.rows, columns = gemm.pairs.columns, stride = columns + 3;
+    constexpr int64_t kCount = 5, kStep = 2 * kCount + 6;
+    std::vector<int16_t> a(static_cast<size_t>(rows * kStep)), b(static_cast<size_t>(kCount * columns * 2));
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<int16_t>(static_cast<int>(i * 389 % 2041) - 1020);
+    for (size_t i = 0; i < b.size(); ++i)
+      b[i] = static_cast<int16_t>(static_cast<int>(i * 571 % 2305) - 1152);
+    for (int64_t rows_of = 1; rows_of <= rows; ++rows_of)
+      for (int64_t n = 1; n <= columns; ++n) {
+        std::vector<int32_t> y(static_cast<size_t>((rows + 1) * stride), 7);
+        gemm.wide_pairs(a.data(), kStep, b.data(), kCount, y.data(), stride, rows_of, n);
+        for (int64_t i = 0; i <= rows; ++i)
+          for (int64_t j = 0; j < stride; ++j) {
+            int32_t want = i < rows_of && j < n ? 0 : 7;
+            for (int64_t k = 0; i < rows_of && j < n && k < 2 * kCount; ++k)
+              want += a[static_cast<size_t>(i * kStep + k)] *
+                      b[static_cast<size_t>((k / 2 * columns + j) * 2 + k % 2)];
+            ASSERT_EQ(y[static_cast<size_t>(i * stride + j)], want) << rows_of << " x " << n;
+          }
+      }
+  }
+}
+
+/// Odd sizes, padding on each side, several blocks, several chunks of channels, few tiles; and the largest
+/// sums that it takes, of both signs.
+TEST(CpuGemm, WinogradOfBytes) {
+  if (cpu::best_simd().dot_products) GTEST_SKIP() << "the CPU has dot products of bytes, which are faster";
+  using Padding = std::vector<int64_t>;
+  struct Size {
+    Shape x;
+    int64_t channels;
+    Padding pads;
+  };
+  const Size sizes[] = {
+      {{2, 9, 11, 32}, 48, {1, 1, 1, 1}},  {{1, 37, 61, 48}, 32, {0, 1, 2, 0}},
+      {{1, 9, 9, 64}, 272, {0, 0, 0, 0}},  {{3, 7, 7, 160}, 144, {1, 1, 1, 1}},
+      {{1, 5, 4, 32}, 32, {3, 4, 2, 3}},   {{1, 1, 40, 32}, 32, {1, 1, 1, 1}},
+      {{1, 6, 8, 1824}, 32, {1, 1, 1, 1}},
+  };
+  int tried = 0;
+  for (const Size& size : sizes)
+    for (const DType type : {DType::U8, DType::I8})
+      for (const bool extreme : {false, true}) {
+        SCOPED_TRACE(
+            text(size.x, " to ", size.channels, " channels, ", name_of(type), extreme ? ", extremes" : ""));
+        const double low = type == DType::I8 ? -128 : 0, high = low + 255;
+        const double most = type == DType::I8 ? low : high;
+        op::QuantizedConvAttributes conv;
+        op::ConvIntegerAttributes integer;
+        integer.pads = conv.pads = size.pads;
+        const Shape weight{size.channels, 3, 3, size.x.back()};
+        check_requantized(std::move(conv), std::move(integer), "conv_integer.plain",
+                          ramp(type, size.x, extreme ? most : low, extreme ? most : high, 1),
+                          ramp(DType::I8, weight, -128, extreme ? -128 : 127, 2), size.channels,
+                          op::Activation::Relu, &tried);
+      }
+  EXPECT_EQ(tried, static_cast<int>(std::size(sizes)) * 4);
+  // 4 y might leave 32 bits.
+  op::QuantizedConvAttributes conv;
+  conv.to = static_cast<uint8_t>(DType::F32);
+  conv.pads = {1, 1, 1, 1};
+  const auto rows =
+      rows_for(cpu_device(), make_node(std::move(conv), 3),
+               {ramp(DType::U8, Shape{1, 6, 8, 1840}, 0, 255, 1),
+                ramp(DType::I8, Shape{32, 3, 3, 1840}, -128, 127, 2), scalar_tensor(DType::F32, 0.3)},
+               0b110);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  for (const std::string& row : *rows) EXPECT_FALSE(row.ends_with(".winograd"));
 }
 
 /// k beyond a block's depth, more panels than a block has, and remainders of both.

@@ -17,6 +17,7 @@
 #include "backends/cpu/support/conv_integer_gemm.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/integer_gemm.h"
+#include "backends/cpu/support/integer_winograd.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
 #include "backends/cpu/support/requantize.h"
@@ -184,7 +185,13 @@ Status supports_own_conv(const CpuDevice& device, const NodeView& node) {
   return supports_requantized(g);
 }
 
-Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Producers) {
+Status supports_winograd_conv(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_own(device, node));
+  RT_ASSIGN(const ConvGeometry g, conv_of(node));
+  return supports_integer_winograd(device, g);
+}
+
+Result<IntegerConv> integer_conv_of(const NodeView& node) {
   IntegerConv conv;
   RT_ASSIGN(conv.g, conv_of(node));
   conv.x_signed = is_signed(node.dtype(0));
@@ -193,7 +200,13 @@ Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Produ
   conv.known_x_zero = known_zero_point(node, 3);
   conv.requantization =
       requantization_of<op::QuantizedConvAttributes>(node, conv.g.output_channels, [](int64_t) { return 0; });
-  return make_conv_integer_gemm(device, conv);
+  return conv;
+}
+
+template <KernelPtr (*kMake)(const CpuDevice&, const IntegerConv&)>
+Result<KernelPtr> create_own_conv(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const IntegerConv conv, integer_conv_of(node));
+  return kMake(device, conv);
 }
 
 // --- Requantize
@@ -385,8 +398,10 @@ std::span<const KernelRow> rows_quantized() {
       row<create_own_matmul, supports_own>(OpKind::QuantizedMatMul, "quantized_matmul.gemm", kBytes,
                                            kOwnPriority),
       row<create_conv, supports_matmul>(OpKind::QuantizedConv, "quantized_conv", kBytes, 10),
-      row<create_own_conv, supports_own_conv>(OpKind::QuantizedConv, "quantized_conv.gemm", kBytes,
-                                              kOwnPriority),
+      row<create_own_conv<make_integer_winograd>, supports_winograd_conv>(
+          OpKind::QuantizedConv, "quantized_conv.winograd", kBytes, kOwnPriority),
+      row<create_own_conv<make_conv_integer_gemm>, supports_own_conv>(
+          OpKind::QuantizedConv, "quantized_conv.gemm", kBytes, kOwnPriority),
       row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
       row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", kBytes),
       row<create_lookup>(OpKind::Lookup, "lookup", kBytes),

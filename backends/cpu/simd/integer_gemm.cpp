@@ -83,8 +83,10 @@ RT_INLINE V broadcast(const uint8_t* word) {
   __builtin_memcpy(&value, word, sizeof value);
   return (V)(value - Vector<int32_t>{});
 }
-/// As many bytes as V has 16-bit integers.
-RT_INLINE V widened(const uint8_t* b) {
+/// As many integers as V has in 16 bits.
+template <class B>
+RT_INLINE V words(const uint8_t* b) {
+  if constexpr (sizeof(B) == 2) return load<V>(b);
 #if defined(__AVX512F__)
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
 #elif defined(__AVX2__)
@@ -104,20 +106,22 @@ RT_INLINE V add_pairs(V sum, V a, V b) {
 #endif
 }
 
-/// A tile of kR rows of i16 in pairs; a's panel has kRows.
-template <int kR>
-void pairs_of(const uint8_t* a, const uint8_t* b, int64_t pairs, int32_t* y, int64_t stride, int64_t m,
-              int64_t n) {
+/// A tile of kR rows of i16 in pairs, row_step bytes apart. b in bytes: a's panel has kRows; b in 16 bits:
+/// a's rows are where they are.
+template <int kR, class B>
+RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, int64_t pairs, int32_t* y,
+                        int64_t stride, int64_t m, int64_t n) {
+  constexpr int64_t kStep = sizeof(B) == 1 ? 4 * kRows : 4, kBytes = sizeof(B);
   V sums[kR][kVectors];
 #pragma GCC unroll 14
   for (int i = 0; i < kR; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  for (int64_t p = 0; p < pairs; ++p, a += 4 * kRows, b += 2 * kColumns) {
-    const V row[kVectors] = {widened(b), widened(b + 2 * kLane)};
+  for (int64_t p = 0; p < pairs; ++p, a += kStep, b += 2 * kBytes * kColumns) {
+    const V row[kVectors] = {words<B>(b), words<B>(b + 2 * kBytes * kLane)};
 #pragma GCC unroll 14
     for (int i = 0; i < kR; ++i) {
-      const V element = broadcast(a + 4 * i);
+      const V element = broadcast(a + i * row_step);
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j) sums[i][j] = add_pairs(sums[i][j], element, row[j]);
     }
@@ -125,29 +129,30 @@ void pairs_of(const uint8_t* a, const uint8_t* b, int64_t pairs, int32_t* y, int
   write(sums, y, stride, m, n);
 }
 #else
-/// A tile of kR rows of i16 in pairs; a's panel has kRows. Both steps of a pair are multiplied in 32 bits.
-template <int kR>
-void pairs_of(const uint8_t* a, const uint8_t* b, int64_t pairs, int32_t* y, int64_t stride, int64_t m,
-              int64_t n) {
+/// As above. Both steps of a pair are multiplied in 32 bits.
+template <int kR, class B>
+RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, int64_t pairs, int32_t* y,
+                        int64_t stride, int64_t m, int64_t n) {
+  constexpr int64_t kStep = sizeof(B) == 1 ? 4 * kRows : 4, kBytes = sizeof(B);
   using Words = Vector<int16_t>;
   V sums[kR][kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kR; ++i)
 #pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  for (int64_t p = 0; p < pairs; ++p, a += 4 * kRows, b += 2 * kColumns) {
+  for (int64_t p = 0; p < pairs; ++p, a += kStep, b += 2 * kBytes * kColumns) {
     V first[kVectors], second[kVectors];
 #pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) {
-      const auto both =
-          (V) __builtin_convertvector((load<Vector<int8_t, 2 * kLane> >(b + 2 * kLane * j)), Words);
+      const auto both = (V) __builtin_convertvector(
+          (load<Vector<B, 2 * kBytes * kLane> >(b + 2 * kBytes * kLane * j)), Words);
       second[j] = both >> 16;
       first[j] = (both << 16) >> 16;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kR; ++i) {
       int16_t two[2];
-      __builtin_memcpy(two, a + 4 * i, sizeof two);
+      __builtin_memcpy(two, a + i * row_step, sizeof two);
 #pragma GCC unroll 3
       for (int j = 0; j < kVectors; ++j) sums[i][j] += first[j] * two[0] + second[j] * two[1];
     }
@@ -157,7 +162,18 @@ void pairs_of(const uint8_t* a, const uint8_t* b, int64_t pairs, int32_t* y, int
 #endif
 void pairs(const uint8_t* a, const uint8_t* b, int64_t count, int32_t* y, int64_t stride, int64_t m,
            int64_t n) {
-  (m <= kRowUnit ? pairs_of<kRowUnit> : pairs_of<kRows>)(a, b, count, y, stride, m, n);
+  if (m <= kRowUnit)
+    pairs_of<kRowUnit, int8_t>(a, 4, b, count, y, stride, m, n);
+  else
+    pairs_of<kRows, int8_t>(a, 4, b, count, y, stride, m, n);
+}
+void wide_pairs(const int16_t* rows, int64_t a_stride, const int16_t* panel, int64_t count, int32_t* y,
+                int64_t stride, int64_t m, int64_t n) {
+  const auto *a = reinterpret_cast<const uint8_t*>(rows), *b = reinterpret_cast<const uint8_t*>(panel);
+  if (m <= kRowUnit)
+    pairs_of<kRowUnit, int16_t>(a, 2 * a_stride, b, count, y, stride, m, n);
+  else
+    pairs_of<kRows, int16_t>(a, 2 * a_stride, b, count, y, stride, m, n);
 }
 
 #if RT_DOT_PRODUCTS
@@ -293,6 +309,7 @@ constexpr IntegerGemmLoops make_loops() {
   table.dot = {kRows, kColumns, 4, false, kASigned, &tile};
 #endif
   table.pairs = {kRows, kColumns, 2, true, true, &pairs};
+  table.wide_pairs = &wide_pairs;
   table.widen[0] = &widen<int8_t>;
   table.widen[1] = &widen<uint8_t>;
   table.sum_taps[0] = &sum_taps<int8_t>;

@@ -27,6 +27,10 @@ struct IntegerGemmLoops {
 
   IntegerTile dot;    ///< only on a CPU with Simd::dot_products
   IntegerTile pairs;  ///< on every CPU
+  /// As pairs.run, with both operands in 16 bits: rows of a are a_stride apart, of which a tile of pairs.rows
+  /// is read whatever m is; b is [count][pairs.columns][2]. No two products' sum may leave 32 bits.
+  void (*wide_pairs)(const int16_t* a, int64_t a_stride, const int16_t* b, int64_t count, int32_t* y,
+                     int64_t stride, int64_t m, int64_t n);
   /// y = x, by whether x is unsigned.
   void (*widen[2])(const uint8_t* x, int16_t* y, int64_t n);
   /// y = x with flipped highest bits: 128 is added to signed integers, subtracted from unsigned ones.

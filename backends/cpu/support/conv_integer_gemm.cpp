@@ -27,15 +27,9 @@ struct Convolution {
                points.taps() * of.g.input_channels_per_group(), of.x_signed, of.weight_signed) {
     if (!of.requantization) return;
     blocks.buffers_results = true;
-    std::vector<int32_t> less(static_cast<size_t>(of.g.output_channels));
     const int32_t shift = is_depthwise(of.g) ? 0 : blocks.a_shift();
-    const auto za = static_cast<uint32_t>(of.known_x_zero - shift);
-    for (int64_t o = 0; o < of.g.output_channels; ++o) {
-      const auto* weight = static_cast<const int8_t*>(of.constant_weight) + o * blocks.k;
-      const int32_t sum = device.simd().loops<QuantizeLoops>().sum_row[0](weight, blocks.k);
-      less[static_cast<size_t>(o)] = static_cast<int32_t>(za * static_cast<uint32_t>(sum));
-    }
-    requantizer.emplace(device.simd(), *of.requantization, std::move(less));
+    requantizer.emplace(device.simd(), *of.requantization,
+                        sums_at_zero_point(device.simd(), of, of.known_x_zero - shift));
   }
 
   int32_t x_zero(const Call& call) const noexcept {
@@ -215,6 +209,18 @@ struct Convolution {
 };
 
 }  // namespace
+
+std::vector<int32_t> sums_at_zero_point(const Simd& simd, const IntegerConv& of, int32_t x_zero) {
+  const int64_t channels = of.g.output_channels, taps = of.g.weight_shape().elements() / channels;
+  std::vector<int32_t> sums(static_cast<size_t>(channels));
+  for (int64_t o = 0; o < channels; ++o) {
+    const int32_t sum = simd.loops<QuantizeLoops>().sum_row[0](
+        static_cast<const int8_t*>(of.constant_weight) + o * taps, taps);
+    sums[static_cast<size_t>(o)] =
+        static_cast<int32_t>(static_cast<uint32_t>(x_zero) * static_cast<uint32_t>(sum));
+  }
+  return sums;
+}
 
 Status supports_requantized(const ConvGeometry& g) {
   int64_t taps = 1;

@@ -25,6 +25,8 @@ struct IntegerConv {
 bool is_depthwise(const ConvGeometry& g) noexcept;
 /// Whether a convolution of this geometry can be requantized.
 Status supports_requantized(const ConvGeometry& g);
+/// Each output channel's sum where all of x is x_zero, modulo 2^32; with constant signed weights. [O]
+std::vector<int32_t> sums_at_zero_point(const Simd& simd, const IntegerConv& conv, int32_t x_zero);
 /// For geometries that have something to compute.
 KernelPtr make_conv_integer_gemm(const CpuDevice& device, const IntegerConv& conv);
 
