@@ -315,8 +315,8 @@ TEST(CpuGemm, IntegerWinogradLoops) {
         }
       ASSERT_EQ(y.back(), 77);
     }
-    const auto& gemm = sets[set]->loops<cpu::IntegerGemmLoops>();
-    const int64_t rows = gemm.pairs.rows, columns = gemm.pairs.columns, stride = columns + 3;
+    const cpu::IntegerTile& tile = sets[set]->loops<cpu::IntegerGemmLoops>().wide_pairs;
+    const int64_t rows = tile.rows, columns = tile.columns, stride = columns + 3;
     constexpr int64_t kCount = 5, kStep = 2 * kCount + 6;
     std::vector<int16_t> a(static_cast<size_t>(rows * kStep)), b(static_cast<size_t>(kCount * columns * 2));
     for (size_t i = 0; i < a.size(); ++i)
@@ -326,7 +326,8 @@ TEST(CpuGemm, IntegerWinogradLoops) {
     for (int64_t rows_of = 1; rows_of <= rows; ++rows_of)
       for (int64_t n = 1; n <= columns; ++n) {
         std::vector<int32_t> y(static_cast<size_t>((rows + 1) * stride), 7);
-        gemm.wide_pairs(a.data(), kStep, b.data(), kCount, y.data(), stride, rows_of, n);
+        tile.run(reinterpret_cast<const uint8_t*>(a.data()), 2 * kStep,
+                 reinterpret_cast<const uint8_t*>(b.data()), kCount, y.data(), stride, rows_of, n);
         for (int64_t i = 0; i <= rows; ++i)
           for (int64_t j = 0; j < stride; ++j) {
             int32_t want = i < rows_of && j < n ? 0 : 7;

@@ -20,15 +20,17 @@ void check_integer_tile(const cpu::IntegerTile& tile) {
         for (size_t i = 0; i < a.size(); ++i)
           wide_a[i] = static_cast<int16_t>(i % 3 == 0 ? -128 : i % 7 == 0 ? 255 : a[i]);
         std::vector<int32_t> y(static_cast<size_t>((tile.rows + 1) * kStride), 7);
-        tile.run(tile.wide_a ? reinterpret_cast<const uint8_t*>(wide_a.data()) : a.data(), b.data(), groups,
-                 y.data(), kStride, m, n);
+        const int64_t a_stride = tile.group * groups;
+        tile.run(tile.wide_a ? reinterpret_cast<const uint8_t*>(wide_a.data()) : a.data(), 2 * a_stride,
+                 b.data(), groups, y.data(), kStride, m, n);
         int wrong = 0;
         for (int64_t i = 0; i <= tile.rows; ++i)
           for (int64_t j = 0; j < kStride; ++j) {
             int32_t expected = i < m && j < n ? 0 : 7;
             for (int64_t p = 0; i < m && j < n && p < tile.group * groups; ++p) {
               const int64_t group = p / tile.group, step = p % tile.group;
-              const auto at = static_cast<size_t>((group * tile.rows + i) * tile.group + step);
+              const auto at = static_cast<size_t>(tile.wide_a ? i * a_stride + p
+                                                              : (group * tile.rows + i) * tile.group + step);
               const uint8_t w = b[static_cast<size_t>((group * tile.columns + j) * tile.group + step)];
               expected += (tile.wide_a     ? wide_a[at]
                            : tile.a_signed ? static_cast<int8_t>(a[at])

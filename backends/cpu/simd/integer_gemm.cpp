@@ -109,19 +109,18 @@ RT_INLINE V add_pairs(V sum, V a, V b) {
 /// A tile of kR rows of i16 in pairs, row_step bytes apart. b in bytes: a's panel has kRows; b in 16 bits:
 /// a's rows are where they are.
 template <int kR, class B>
-RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, int64_t pairs, int32_t* y,
-                        int64_t stride, int64_t m, int64_t n) {
-  constexpr int64_t kStep = sizeof(B) == 1 ? 4 * kRows : 4, kBytes = sizeof(B);
+void pairs_of(const uint8_t* a, int64_t a_stride, const uint8_t* b, int64_t pairs, int32_t* y, int64_t stride,
+              int64_t m, int64_t n) {
   V sums[kR][kVectors];
 #pragma GCC unroll 14
   for (int i = 0; i < kR; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  for (int64_t p = 0; p < pairs; ++p, a += kStep, b += 2 * kBytes * kColumns) {
-    const V row[kVectors] = {words<B>(b), words<B>(b + 2 * kBytes * kLane)};
+  for (int64_t p = 0; p < pairs; ++p, a += 4, b += 2 * sizeof(B) * kColumns) {
+    const V row[kVectors] = {words<B>(b), words<B>(b + 2 * sizeof(B) * kLane)};
 #pragma GCC unroll 14
     for (int i = 0; i < kR; ++i) {
-      const V element = broadcast(a + i * row_step);
+      const V element = broadcast(a + i * a_stride);
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j) sums[i][j] = add_pairs(sums[i][j], element, row[j]);
     }
@@ -131,28 +130,27 @@ RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, in
 #else
 /// As above. Both steps of a pair are multiplied in 32 bits.
 template <int kR, class B>
-RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, int64_t pairs, int32_t* y,
-                        int64_t stride, int64_t m, int64_t n) {
-  constexpr int64_t kStep = sizeof(B) == 1 ? 4 * kRows : 4, kBytes = sizeof(B);
+void pairs_of(const uint8_t* a, int64_t a_stride, const uint8_t* b, int64_t pairs, int32_t* y, int64_t stride,
+              int64_t m, int64_t n) {
   using Words = Vector<int16_t>;
   V sums[kR][kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kR; ++i)
 #pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  for (int64_t p = 0; p < pairs; ++p, a += kStep, b += 2 * kBytes * kColumns) {
+  for (int64_t p = 0; p < pairs; ++p, a += 4, b += 2 * sizeof(B) * kColumns) {
     V first[kVectors], second[kVectors];
 #pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) {
       const auto both = (V) __builtin_convertvector(
-          (load<Vector<B, 2 * kBytes * kLane> >(b + 2 * kBytes * kLane * j)), Words);
+          (load<Vector<B, 2 * sizeof(B) * kLane> >(b + 2 * sizeof(B) * kLane * j)), Words);
       second[j] = both >> 16;
       first[j] = (both << 16) >> 16;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kR; ++i) {
       int16_t two[2];
-      __builtin_memcpy(two, a + i * row_step, sizeof two);
+      __builtin_memcpy(two, a + i * a_stride, sizeof two);
 #pragma GCC unroll 3
       for (int j = 0; j < kVectors; ++j) sums[i][j] += first[j] * two[0] + second[j] * two[1];
     }
@@ -160,20 +158,10 @@ RT_INLINE void pairs_of(const uint8_t* a, int64_t row_step, const uint8_t* b, in
   write(sums, y, stride, m, n);
 }
 #endif
-void pairs(const uint8_t* a, const uint8_t* b, int64_t count, int32_t* y, int64_t stride, int64_t m,
-           int64_t n) {
-  if (m <= kRowUnit)
-    pairs_of<kRowUnit, int8_t>(a, 4, b, count, y, stride, m, n);
-  else
-    pairs_of<kRows, int8_t>(a, 4, b, count, y, stride, m, n);
-}
-void wide_pairs(const int16_t* rows, int64_t a_stride, const int16_t* panel, int64_t count, int32_t* y,
-                int64_t stride, int64_t m, int64_t n) {
-  const auto *a = reinterpret_cast<const uint8_t*>(rows), *b = reinterpret_cast<const uint8_t*>(panel);
-  if (m <= kRowUnit)
-    pairs_of<kRowUnit, int16_t>(a, 2 * a_stride, b, count, y, stride, m, n);
-  else
-    pairs_of<kRows, int16_t>(a, 2 * a_stride, b, count, y, stride, m, n);
+template <class B>
+void pairs(const uint8_t* a, int64_t a_stride, const uint8_t* b, int64_t count, int32_t* y, int64_t stride,
+           int64_t m, int64_t n) {
+  (m <= kRowUnit ? pairs_of<kRowUnit, B> : pairs_of<kRows, B>)(a, a_stride, b, count, y, stride, m, n);
 }
 
 #if RT_DOT_PRODUCTS
@@ -225,7 +213,7 @@ RT_DOT void tile_of(const uint8_t* a, const uint8_t* b, int64_t quads, int32_t* 
   write(sums, y, stride, m, n);
 }
 
-void tile(const uint8_t* a, const uint8_t* b, int64_t quads, int32_t* y, int64_t stride, int64_t m,
+void tile(const uint8_t* a, int64_t, const uint8_t* b, int64_t quads, int32_t* y, int64_t stride, int64_t m,
           int64_t n) {
   (m <= kRowUnit ? tile_of<kRowUnit> : tile_of<kRows>)(a, b, quads, y, stride, m, n);
 }
@@ -308,8 +296,8 @@ constexpr IntegerGemmLoops make_loops() {
 #endif
   table.dot = {kRows, kColumns, 4, false, kASigned, &tile};
 #endif
-  table.pairs = {kRows, kColumns, 2, true, true, &pairs};
-  table.wide_pairs = &wide_pairs;
+  table.pairs = {kRows, kColumns, 2, true, true, &pairs<int8_t>};
+  table.wide_pairs = {kRows, kColumns, 2, true, true, &pairs<int16_t>};
   table.widen[0] = &widen<int8_t>;
   table.widen[1] = &widen<uint8_t>;
   table.sum_taps[0] = &sum_taps<int8_t>;

@@ -52,17 +52,16 @@ struct IntegerBlocks {
   /// Bytes of b packed: [panel][groups][columns][group], then the columns' sums in 32 bits.
   int64_t sums_at() const noexcept { return column_panels() * tile->columns * depth(); }
   int64_t packed() const noexcept { return (sums_at() + n * 4 + 63) / 64 * 64; }
-  int64_t a_bytes() const noexcept { return tile->wide_a ? 2 : 1; }
-  int64_t panel_bytes() const noexcept { return tile->rows * depth() * a_bytes(); }
+  /// Bytes between rows of i16, which must not map to the same set of L1.
+  int64_t wide_stride() const noexcept { return 2 * (depth() + (depth() % 1024 == 0 ? 32 : 0)); }
+  /// Of a's rows for a tile.
+  int64_t panel_bytes() const noexcept { return tile->rows * (tile->wide_a ? wide_stride() : depth()); }
   int64_t most_row_panels() const noexcept {
     return std::clamp<int64_t>(kPanelBytes / std::max<int64_t>(panel_bytes(), 1), 1, kRowPanels);
   }
-  // What a thread fills: panels of a, the rows of one, these in 16 bits, the sums of all rows, and a block.
+  // What a thread fills: panels of a, the rows of one, the sums of all rows, and a block.
   int64_t rows_at() const noexcept { return most_row_panels() * panel_bytes(); }
-  int64_t wide_rows_at() const noexcept { return rows_at() + tile->rows * depth(); }
-  int64_t sums_of_rows_at() const noexcept {
-    return wide_rows_at() + (tile->wide_a ? 2 * tile->rows * depth() : 0);
-  }
+  int64_t sums_of_rows_at() const noexcept { return rows_at() + tile->rows * depth(); }
   int64_t block_at() const noexcept {
     return (sums_of_rows_at() + most_row_panels() * tile->rows * 4 + 63) / 64 * 64;
   }
@@ -87,6 +86,15 @@ struct IntegerBlocks {
     const float* words[IntegerGemmLoops::kMostColumns];
     for (int64_t j = 0; j < width; ++j) words[j] = reinterpret_cast<const float*>(rows[j]);
     simd->loops<GemmLoops>().gather(words, words_of_row, reinterpret_cast<float*>(to), width);
+  }
+  /// `count` rows in 16 bits, those next to each other at once.
+  void widen(const uint8_t* const* rows, int64_t count, uint8_t* to) const noexcept {
+    const bool adjacent = wide_stride() == 2 * depth();
+    for (int64_t i = 0, next = 0; i < count; i = next) {
+      for (next = i + 1; adjacent && next < count && rows[next] == rows[i] + (next - i) * depth();) ++next;
+      loops->widen[a_signed ? 0 : 1](rows[i], reinterpret_cast<int16_t*>(to + i * wide_stride()),
+                                     (next - i) * depth());
+    }
   }
   int32_t sum_of_row(const uint8_t* row) const noexcept {
     return simd->loops<QuantizeLoops>().sum_row[a_signed != flips_a ? 0 : 1](row, k);
@@ -154,30 +162,26 @@ void multiply_integers(const IntegerBlocks& blocks, int64_t count, bool sums, co
   const GemmTasks tasks(count, blocks.row_panels(), blocks.column_panels(), blocks.most_row_panels(),
                         IntegerBlocks::kColumnPanels);
   const int64_t depth = blocks.depth(), panel_bytes = blocks.panel_bytes();
-  const auto widen = blocks.loops->widen[blocks.a_signed ? 0 : 1];
   const auto run_task = [&](int64_t task, uint8_t* workspace) noexcept {
     const auto [product, rows, columns] = tasks[task];
     uint8_t* const copied = workspace + blocks.rows_at();
-    auto* const wide = reinterpret_cast<int16_t*>(workspace + blocks.wide_rows_at());
     auto* const row_sums = reinterpret_cast<int32_t*>(workspace + blocks.sums_of_rows_at());
     const Range of_rows{rows.begin * tile.rows, std::min(rows.end * tile.rows, blocks.m)};
     const Range of_columns{columns.begin * tile.columns, std::min(columns.end * tile.columns, blocks.n)};
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       const uint8_t* from[IntegerGemmLoops::kMostRows];
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        const int64_t row = i * tile.rows + r;
-        if (row >= blocks.m) {
-          from[r] = from[0];
-          continue;
-        }
-        from[r] = a_row(product, row, copied + r * depth);
-        if (sums) row_sums[row - of_rows.begin] = blocks.sum_of_row(from[r]);
-        if (!tile.wide_a) continue;
-        widen(from[r], wide + r * depth, depth);
-        from[r] = reinterpret_cast<const uint8_t*>(wide + r * depth);
+      const int64_t first = i * tile.rows, count_of_rows = std::min(tile.rows, blocks.m - first);
+      for (int64_t r = 0; r < count_of_rows; ++r) {
+        from[r] = a_row(product, first + r, copied + r * depth);
+        if (sums) row_sums[first + r - of_rows.begin] = blocks.sum_of_row(from[r]);
       }
-      blocks.interleave(from, depth * blocks.a_bytes() / 4, workspace + (i - rows.begin) * panel_bytes,
-                        tile.rows);
+      uint8_t* const panel = workspace + (i - rows.begin) * panel_bytes;
+      if (tile.wide_a) {
+        blocks.widen(from, count_of_rows, panel);
+        continue;
+      }
+      std::fill(from + count_of_rows, from + tile.rows, from[0]);
+      blocks.interleave(from, depth / 4, panel, tile.rows);
     }
     const uint8_t* const packed = b(product);
     IntegerBlock block{nullptr, stride};
@@ -187,8 +191,8 @@ void multiply_integers(const IntegerBlocks& blocks, int64_t count, bool sums, co
       block.at = y(product) + of_rows.begin * stride + of_columns.begin;
     for (int64_t j = columns.begin; j < columns.end; ++j)
       for (int64_t i = rows.begin; i < rows.end; ++i)
-        tile.run(workspace + (i - rows.begin) * panel_bytes, packed + j * tile.columns * depth,
-                 blocks.groups(),
+        tile.run(workspace + (i - rows.begin) * panel_bytes, blocks.wide_stride(),
+                 packed + j * tile.columns * depth, blocks.groups(),
                  block.at + (i - rows.begin) * tile.rows * block.stride + (j - columns.begin) * tile.columns,
                  block.stride, std::min(tile.rows, blocks.m - i * tile.rows),
                  std::min(tile.columns, blocks.n - j * tile.columns));

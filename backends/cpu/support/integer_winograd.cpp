@@ -24,7 +24,7 @@ constexpr int64_t kChunk = 128, kBlockBytes = 512 * 1024, kLeastPanels = 4, kMos
 struct Convolution {
   IntegerConv conv;
   const Loops* loops;
-  const IntegerGemmLoops* gemm;
+  const IntegerTile* tile;
   const GemmLoops* words;
   std::optional<BlockRequantizer> requantizer;
   int64_t c, o, tile_rows, tile_columns, tiles, chunk;
@@ -33,7 +33,7 @@ struct Convolution {
   Convolution(const CpuDevice& device, const IntegerConv& of)
       : conv(of),
         loops(&device.simd().loops<Loops>()),
-        gemm(&device.simd().loops<IntegerGemmLoops>()),
+        tile(&device.simd().loops<IntegerGemmLoops>().wide_pairs),
         words(&device.simd().loops<GemmLoops>()),
         requantizer(std::in_place, device.simd(), *of.requantization,
                     sums_at_zero_point(device.simd(), of, of.known_x_zero)),
@@ -43,15 +43,15 @@ struct Convolution {
         tile_columns((of.g.axes[1].output + kTile - 1) / kTile),
         tiles(of.g.batch * tile_rows * tile_columns),
         chunk(std::min(o, kChunk)) {
-    const int64_t panels = kBlockBytes / (kPoints * (2 * c + 4 * chunk)) / gemm->pairs.rows;
-    const int64_t needed = (tiles + gemm->pairs.rows - 1) / gemm->pairs.rows;
-    block = std::min(std::clamp(panels, kLeastPanels, kMostPanels), needed) * gemm->pairs.rows;
+    const int64_t panels = kBlockBytes / (kPoints * (2 * c + 4 * chunk)) / tile->rows;
+    const int64_t needed = (tiles + tile->rows - 1) / tile->rows;
+    block = std::min(std::clamp(panels, kLeastPanels, kMostPanels), needed) * tile->rows;
   }
 
   /// Elements between points, padded: powers of two would map to the same cache sets.
   int64_t v_step() const noexcept { return block * c + 32; }
   int64_t m_step() const noexcept { return block * chunk + 16; }
-  int64_t width() const noexcept { return gemm->pairs.columns; }
+  int64_t width() const noexcept { return tile->columns; }
   int64_t column_panels() const noexcept { return (o + width() - 1) / width(); }
   int64_t packed_step() const noexcept { return column_panels() * width() * c; }
   int64_t packed() const noexcept { return kPoints * packed_step() * 2; }
@@ -86,16 +86,16 @@ struct Convolution {
   struct Place {
     int64_t sample, row, column;  ///< of a tile's first result
   };
-  Place place(int64_t tile) const noexcept {
-    return {tile / (tile_rows * tile_columns), tile / tile_columns % tile_rows * kTile,
-            tile % tile_columns * kTile};
+  Place place(int64_t t) const noexcept {
+    return {t / (tile_rows * tile_columns), t / tile_columns % tile_rows * kTile,
+            t % tile_columns * kTile};
   }
 
   void transform(const uint8_t* x, int64_t begin, int64_t end, const uint8_t* outside,
                  int16_t* v) const noexcept {
     const WindowAxis &rows = conv.g.axes[0], &columns = conv.g.axes[1];
-    for (int64_t tile = begin; tile < end; ++tile) {
-      const Place at = place(tile);
+    for (int64_t t = begin; t < end; ++t) {
+      const Place at = place(t);
       const uint8_t* elements[kPoints];
       for (int64_t i = 0; i < kPatch; ++i) {
         const int64_t row = at.row - rows.pad_begin + i;
@@ -106,7 +106,7 @@ struct Convolution {
               inside ? x + ((at.sample * rows.input + row) * columns.input + column) * c : outside;
         }
       }
-      loops->patch[conv.x_signed ? 0 : 1](elements, c, v + (tile - begin) * c, v_step());
+      loops->patch[conv.x_signed ? 0 : 1](elements, c, v + (t - begin) * c, v_step());
     }
   }
 
@@ -126,13 +126,14 @@ struct Convolution {
       const int64_t n = std::min(chunk, channels.end - first);
       for (int64_t p = 0; p < kPoints; ++p)
         for (int64_t j = 0; j < n; j += width())
-          for (int64_t i = 0; i < count; i += gemm->pairs.rows)
-            gemm->wide_pairs(v + p * v_step() + i * c, c, u + p * packed_step() + (first + j) * c, c / 2,
-                             m + p * m_step() + i * n + j, n, std::min(gemm->pairs.rows, count - i),
-                             std::min(width(), n - j));
-      for (int64_t tile = begin; tile < end; ++tile) {
-        loops->results(m + (tile - begin) * n, m_step(), n, sums);
-        const Place at = place(tile);
+          for (int64_t i = 0; i < count; i += tile->rows)
+            tile->run(reinterpret_cast<const uint8_t*>(v + p * v_step() + i * c), 2 * c,
+                      reinterpret_cast<const uint8_t*>(u + p * packed_step() + (first + j) * c), c / 2,
+                      m + p * m_step() + i * n + j, n, std::min(tile->rows, count - i),
+                      std::min(width(), n - j));
+      for (int64_t t = begin; t < end; ++t) {
+        loops->results(m + (t - begin) * n, m_step(), n, sums);
+        const Place at = place(t);
         const int64_t across = std::min(kTile, columns.output - at.column);
         for (int64_t i = 0; i < std::min(kTile, rows.output - at.row); ++i) {
           const int64_t point = (at.sample * rows.output + at.row + i) * columns.output + at.column;
@@ -145,7 +146,7 @@ struct Convolution {
 
   void run(const Call& call, const int16_t* u, std::byte* workspaces) const noexcept {
     const int64_t parts = max_threads(), least = (tiles + block - 1) / block;
-    const bool few = tiles < parts * kLeastPanels * gemm->pairs.rows;
+    const bool few = tiles < parts * kLeastPanels * tile->rows;
     const int64_t blocks = few ? least : std::min(tiles, (least + parts - 1) / parts * parts);
     const int64_t splits = few ? std::min((parts + least - 1) / least, column_panels()) : 1;
     parallel_for(
