@@ -70,8 +70,10 @@ ValueId quantized(Emitter& e, ValueId x, DType to, ValueId scale, ValueId zero) 
   return e.emit(attributes, {x, scale, zero});
 }
 
+/// With one scale, or a vector of those of the last axis.
 ValueId dequantized(Emitter& e, ValueId x, ValueId scale, ValueId zero) {
   op::DequantizeLinearAttributes attributes;
+  attributes.axis = -1;
   attributes.to = static_cast<uint8_t>(DType::F32);
   return e.emit(attributes, {x, scale, zero});
 }
@@ -83,8 +85,8 @@ ValueId at_or_none(std::span<const ValueId> inputs, size_t i) {
 // --- Requantize
 
 Status infer_requantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "sums", DTypeSet(DType::I32)));
-  RT_TRY(expect_rank(node, 0, "sums", 1));
+  RT_TRY(expect_dtype(node, 0, "x", DTypeSet{DType::I32, DType::U8, DType::I8}));
+  RT_TRY(expect_rank(node, 0, "x", 1));
   const Shape& sums = node.shape(0);
   const auto& attributes = node.as<op::RequantizeAttributes>();
   return infer_requantized(node, attributes.epilogue.get(), attributes.to, kOfSums, sums, sums.back(),
@@ -94,7 +96,11 @@ Status infer_requantize(const NodeView& node, std::vector<TensorInfo>& outputs) 
 std::vector<ValueId> body_of_requantize(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
   const auto& attributes = node.as<op::RequantizeAttributes>();
   const auto to = static_cast<DType>(attributes.to);
-  ValueId real = e.mul(e.cast(inputs[0], DType::F32), inputs[1]);
+  ValueId real = kNoValue;
+  if (e.value(inputs[0]).dtype == DType::I32)
+    real = e.mul(e.cast(inputs[0], DType::F32), inputs[1]);
+  else
+    real = dequantized(e, inputs[0], inputs[1], kNoValue);
   if (const ValueId bias = at_or_none(inputs, kOfSums.bias); bias != kNoValue) real = e.add(real, bias);
   real = activated(e, attributes.epilogue.get(), real);
   if (to == DType::F32) return {real};

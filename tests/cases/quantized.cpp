@@ -51,6 +51,12 @@ void add_requantize(std::vector<Case>& cases) {
   add(cases, make_case("requantize_wide", to(DType::I8, Attributes{}, Activation::Clip, -20, 30),
                        {in_range(tensor(DType::I32, {2, 1300}), -9000, 9000), scales(1300), reals(1300),
                         y_scale, fixed(DType::I8, -7)}));
+  add(cases, make_case("requantize_bytes", to(DType::U8, Attributes{}, Activation::Relu),
+                       {quantized(DType::I8, {3, 7, 40}), constant(in_range(f32({40}), 0.05, 0.2)), reals(40),
+                        y_scale, fixed(DType::U8, 3)}));
+  add(cases, make_case("requantize_bytes_wide", to(DType::I8, Attributes{}),
+                       {quantized(DType::U8, {2, 1300}), fixed(DType::F32, 0.11), reals(1300), y_scale,
+                        fixed(DType::I8, -7)}));
   // Few channels, whose rows are computed together.
   const CaseInput narrow = in_range(tensor(DType::I32, {2, 14, 13, 8}), -9000, 9000);
   add(cases, make_case("requantize_narrow", to(DType::U8, Attributes{}, Activation::Relu),

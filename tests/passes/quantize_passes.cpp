@@ -116,6 +116,64 @@ TEST(Quantize, FunctionsThatReadATensorTwiceAreOneTable) {
   EXPECT_EQ(net.graph.nodes.size(), 3u) << print(net.graph);  // and one conversion at each end
 }
 
+// As ONNX Runtime's quantizer writes Gelu: each step quantized, the numbers too.
+TEST(Quantize, ChainsOfFunctionsAreOneTable) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const auto number = [&](double value, double scale) {
+    op::DequantizeLinearAttributes attributes;
+    attributes.to = static_cast<uint8_t>(DType::F32);
+    return b.emit(attributes, {net.number(value, DType::U8), net.number(scale)});
+  };
+  const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 6}, {.extent = 4}}), 0.02, 110);
+  const ValueId erf =
+      net.through(b.emit(op::ErfAttributes{}, {b.mul(x, number(181, 1.0 / 256))}), 0.008, 128);
+  const ValueId sum = net.through(b.add(erf, number(100, 0.01)), 0.008, 0);
+  const ValueId product = net.through(b.mul(x, sum), 0.025, 20);
+  net.output(net.through(b.mul(product, number(128, 1.0 / 256)), 0.0125, 20));
+  transform(net.graph, {"quantize", "fold"}, kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::Lookup), 1u) << print(net.graph);
+  for (const OpKind other : {OpKind::Mul, OpKind::Add, OpKind::Erf})
+    EXPECT_EQ(count(net.graph, other), 0u) << print(net.graph);
+}
+
+TEST(Quantize, FactorsAndOffsetsOfChannelsAreOneNode) {
+  for (const DType to : {DType::U8, DType::I8}) {
+    QuantizedNet net;
+    Builder& b = net.b;
+    ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 6}, {.extent = 4}}), 0.02, 110);
+    x = b.emit(op::BatchNormAttributes{},
+               {x, random_constant(b, {4}, 1, 0.5, 1.5), random_constant(b, {4}, 2),
+                random_constant(b, {4}, 3), random_constant(b, {4}, 4, 0.5, 1.5)});
+    x = net.through(b.emit(op::ReluAttributes{}, {b.sub(random_constant(b, {4}, 5), x)}), 0.02, 3, to);
+    // A bias in 8 bits, on the left.
+    op::DequantizeLinearAttributes attributes;
+    attributes.to = static_cast<uint8_t>(DType::F32);
+    const ValueId bias = random_constant(b, {4}, 6, 0, 250, DType::U8);
+    x = b.add(b.emit(attributes, {bias, net.number(0.01), net.number(128, DType::U8)}), x);
+    net.output(net.through(x, 0.05, 12));
+    transform(net.graph, {"quantize", "fold"}, kOneStep);
+    EXPECT_EQ(count(net.graph, OpKind::Requantize), 2u) << print(net.graph);
+    for (const OpKind other : {OpKind::Add, OpKind::Sub, OpKind::BatchNorm, OpKind::Relu})
+      EXPECT_EQ(count(net.graph, other), 0u) << print(net.graph);
+  }
+}
+
+/// Offsets of another axis, of a tensor that is no constant, and factors beyond f32.
+TEST(Quantize, OtherFactorsAndOffsetsStay) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId changing = net.input({{.extent = 4}}, "changing");
+  const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 6}, {.extent = 4}}), 0.02, 110);
+  net.output(net.through(b.add(x, random_constant(b, {6, 1}, 1)), 0.05, 12));
+  net.output(net.through(b.add(x, changing), 0.05, 12));
+  ValueId y = x;
+  for (int i = 0; i < 2; ++i) y = b.mul(y, random_constant(b, {4}, 2, 1e25, 1e26));
+  net.output(net.through(b.emit(op::TanhAttributes{}, {y}), 0.01, 128));
+  transform(net.graph, {"quantize", "fold"}, kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::Requantize), 0u) << print(net.graph);
+}
+
 TEST(Quantize, FunctionsOfTwoTensorsStay) {
   QuantizedNet net;
   Builder& b = net.b;

@@ -226,10 +226,13 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
   const int64_t together = std::max<int64_t>(kWideBlock / std::max<int64_t>(channels, 1), 1);
   const int64_t line = together * channels, lines = (rows + together - 1) / together;
   const int64_t pieces = (line + kWideBlock - 1) / kWideBlock;
+  const DType x = node.dtype(0);
+  const int code = x == DType::I32 ? static_cast<int>(IntegerCode::I32) : code_of(x);
+  const auto bytes = static_cast<int64_t>(size_of(x));
   return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
     const auto add = simd.loops<BinaryLoops>()
                          .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
-    const auto widen = simd.loops<QuantizeLoops>().dequantize[static_cast<int>(IntegerCode::I32)];
+    const auto widen = simd.loops<QuantizeLoops>().dequantize[code];
     const float y_scale = to == DType::F32 ? 1.0f : *call.in<float>(3), inverse = 1 / y_scale;
     const bool normal = std::isnormal(y_scale) && std::isnormal(inverse);
     parallel_for(lines * pieces, std::min(line, kWideBlock) * 4, 1, [&](int64_t begin, int64_t end) noexcept {
@@ -245,7 +248,7 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
         const int64_t from = i % pieces * kWideBlock, at = i / pieces * line + from;
         const int64_t count = std::min({kWideBlock, line - from, rows * channels - at});
         float* real = to == DType::F32 ? call.out<float>() + at : buffer;
-        widen(call.in<int32_t>(0) + at, scale + (each ? from : 0), nullptr, real, count, each);
+        widen(call.in<std::byte>(0) + at * bytes, scale + (each ? from : 0), nullptr, real, count, each);
         if (has_bias) add(real, bias + from, real, count);
         if (activation != nullptr) activation(real, real, count, epilogue.alpha, epilogue.beta);
         if (to != DType::F32)
@@ -402,7 +405,7 @@ std::span<const KernelRow> rows_quantized() {
           OpKind::QuantizedConv, "quantized_conv.winograd", kBytes, kOwnPriority),
       row<create_own_conv<make_conv_integer_gemm>, supports_own_conv>(
           OpKind::QuantizedConv, "quantized_conv.gemm", kBytes, kOwnPriority),
-      row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
+      row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32, DType::U8, DType::I8}),
       row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", kBytes),
       row<create_lookup>(OpKind::Lookup, "lookup", kBytes),
       row<create_dynamic>(OpKind::DynamicQuantizeLinear, "dynamic_quantize", DTypeSet{DType::F32}),

@@ -7,20 +7,14 @@
 // Reassociates: the factor is applied to the weights (in double, rounded once) instead of to the results.
 // Weights under training are states, not constants, and stay as they are.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "runtime/core/element.h"
-#include "tools/compiler/edit/graph_edit.h"
+#include "tools/compiler/passes/affine.h"
 #include "tools/compiler/passes/passes.h"
 
 namespace librt::compiler {
 namespace {
-
-/// y = factor x + offset, per channel; x is the result of the Conv or MatMul.
-struct Affine {
-  std::vector<double> factor, offset;
-};
 
 /// The channel of each element of a weight is (i / inner) % channels, or for ConvTranspose with groups
 /// group(i / outer) channels_per_group + (i % channels_per_group).
@@ -31,19 +25,6 @@ struct LinearLayer {
   int64_t channels = 0;
   std::function<int64_t(int64_t)> channel_of;
 };
-
-/// A constant with one entry for each channel of the last axis, or one for all.
-std::optional<std::vector<double>> per_channel(GraphEdit& edit, ValueId id, int64_t channels) {
-  if (!edit.is_constant(id) || !is_float(edit.value(id).dtype)) return std::nullopt;
-  const Value& value = edit.value(id);
-  const TensorInfo info = value.info();
-  const int64_t count = info.elements();
-  if (count != 1 && (count != channels || info.shape.back() != channels)) return std::nullopt;
-  std::vector<double> numbers(static_cast<size_t>(channels));
-  for (int64_t i = 0; i < channels; ++i)
-    numbers[static_cast<size_t>(i)] = load_element(value.data.data, value.dtype, count == 1 ? 0 : i);
-  return numbers;
-}
 
 bool has_plain_epilogue(const op::EpilogueAttributes* epilogue) {
   return epilogue == nullptr || (epilogue->activation == op::Activation::None && !epilogue->has_residual);
@@ -87,48 +68,10 @@ std::optional<LinearLayer> linear_layer_of(GraphEdit& edit, const Node& node) {
   }
   if (!has_plain_epilogue(epilogue)) return std::nullopt;
   if (epilogue != nullptr && epilogue->has_bias) layer.bias = node.inputs[2];
-  if (layer.channels == 0 || (layer.bias != kNoValue && !per_channel(edit, layer.bias, layer.channels)))
+  if (layer.channels == 0 ||
+      (layer.bias != kNoValue && !numbers_per_channel(edit, layer.bias, layer.channels)))
     return std::nullopt;
   return layer;
-}
-
-/// The affine map per channel that a node applies to the preceding result; nullopt for any other node.
-std::optional<Affine> affine_of(GraphEdit& edit, const Node& node, size_t operand, int64_t channels) {
-  const auto count = static_cast<size_t>(channels);
-  Affine affine{.factor = std::vector<double>(count, 1), .offset = std::vector<double>(count, 0)};
-  if (node.kind() == OpKind::BatchNorm) {
-    std::vector<std::vector<double>> parameters;
-    for (size_t i = 1; i < 5; ++i) {
-      auto numbers = per_channel(edit, node.inputs[i], channels);
-      if (!numbers) return std::nullopt;
-      parameters.push_back(std::move(*numbers));
-    }
-    const double epsilon = static_cast<double>(node.as<op::BatchNormAttributes>().epsilon);
-    for (size_t i = 0; i < count; ++i) {
-      affine.factor[i] = parameters[0][i] / std::sqrt(parameters[3][i] + epsilon);
-      affine.offset[i] = parameters[1][i] - parameters[2][i] * affine.factor[i];
-    }
-    return affine;
-  }
-  const auto numbers = per_channel(edit, node.inputs[1 - operand], channels);
-  if (!numbers) return std::nullopt;
-  for (size_t i = 0; i < count; ++i) {
-    const double c = (*numbers)[i];
-    switch (node.kind()) {
-      case OpKind::Mul: affine.factor[i] = c; break;
-      case OpKind::Add: affine.offset[i] = c; break;
-      case OpKind::Sub:
-        if (operand == 1) affine.factor[i] = -1;
-        affine.offset[i] = operand == 0 ? -c : c;
-        break;
-      case OpKind::Div:
-        if (operand == 1 || c == 0) return std::nullopt;
-        affine.factor[i] = 1 / c;
-        break;
-      default: return std::nullopt;
-    }
-  }
-  return affine;
 }
 
 ValueId scaled_weight(GraphEdit& edit, const LinearLayer& layer, const Affine& affine) {
@@ -147,7 +90,7 @@ ValueId scaled_weight(GraphEdit& edit, const LinearLayer& layer, const Affine& a
 
 ValueId moved_bias(GraphEdit& edit, const LinearLayer& layer, const Affine& affine, std::string name) {
   std::vector<double> bias(static_cast<size_t>(layer.channels), 0);
-  if (layer.bias != kNoValue) bias = *per_channel(edit, layer.bias, layer.channels);
+  if (layer.bias != kNoValue) bias = *numbers_per_channel(edit, layer.bias, layer.channels);
   const DType dtype = edit.value(layer.bias != kNoValue ? layer.bias : layer.weight).dtype;
   const TensorInfo info{.dtype = dtype, .shape = {layer.channels}};
   std::vector<std::byte> bytes(info.bytes());

@@ -104,8 +104,9 @@ Status fold(Graph& graph, const PassContext& context, bool keep_integers) {
   // The nodes are in topological order, so one walk folds whole chains.
   for (NodeId id = 0; id < edit.node_count(); ++id) {
     if (!edit.is_alive(id)) continue;
-    if (keep_integers && edit.node(id).kind() == OpKind::DequantizeLinear) continue;
     const std::vector<ValueId> outputs = edit.node(id).outputs;
+    const Value& first = edit.value(outputs[0]);
+    if (keep_integers && edit.node(id).kind() == OpKind::DequantizeLinear && first.rank() > 1) continue;
     if (edit.is_output(outputs[0]) && edit.node(id).kind() == OpKind::Identity) continue;
     const bool known = std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
       return edit.value(output).is_static() && edit.builder().known_value(output);

@@ -8,7 +8,7 @@ namespace librt::compiler {
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
-/// fold, but DequantizeLinear of constants is kept.
+/// fold, but DequantizeLinear of constants is kept where they have two axes and more, as weights have.
 Status fold_known(Graph& graph, const PassContext& context);
 Status branches(Graph& graph, const PassContext& context);
 Status common_subexpr(Graph& graph, const PassContext& context);

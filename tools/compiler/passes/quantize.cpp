@@ -7,6 +7,7 @@
 //   ConvTranspose  whose windows lie side by side becomes a QuantizedMatMul and movements
 //   movements      and MaxPool move above DequantizeLinear
 //   functions      of one quantized tensor become a Lookup, also a change of the scale
+//   channels       of one quantized tensor, each with a factor and an offset, become a Requantize
 //   additions      of two quantized tensors become a QuantizedAdd
 //
 // The rewrites are in quantize_rewrites.h. Not exact: a result may be one step off, because it is rounded
@@ -92,7 +93,7 @@ void quantize_node(GraphEdit& edit, NodeId id) {
     case OpKind::QuantizeLinear:
       if (const auto target = target_of(edit, id))
         if (!take_quantize(edit, *target) && !quantize_function(edit, *target) &&
-            !quantize_sum(edit, *target))
+            !quantize_affine(edit, *target) && !quantize_sum(edit, *target))
           quantize_concat(edit, *target);
       return;
     default:

@@ -63,6 +63,12 @@ bool collect(GraphEdit& edit, ValueId value, Functions& found) {
   return !operands.empty();
 }
 
+/// What a Lookup in a constant table reads; kNoValue for anything else.
+ValueId looked_up(GraphEdit& edit, ValueId value) {
+  const Node* node = edit.producer(value, OpKind::Lookup);
+  return node != nullptr && edit.is_constant(node->inputs[1]) ? node->inputs[0] : kNoValue;
+}
+
 /// Where x8 and a function of x8 are read, x8: its function is a Lookup by now. kNoValue where there are
 /// several.
 ValueId one_source(GraphEdit& edit, std::vector<ValueId> sources) {
@@ -70,12 +76,10 @@ ValueId one_source(GraphEdit& edit, std::vector<ValueId> sources) {
     std::sort(sources.begin(), sources.end());
     sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
     if (sources.size() == 1) return sources[0];
-    const auto looked_up = std::find_if(sources.begin(), sources.end(), [&](ValueId source) {
-      const Node* node = edit.producer(source, OpKind::Lookup);
-      return node != nullptr && edit.is_constant(node->inputs[1]);
-    });
-    if (looked_up == sources.end()) return kNoValue;
-    *looked_up = edit.producer(*looked_up)->inputs[0];
+    const auto function = std::find_if(sources.begin(), sources.end(),
+                                       [&](ValueId source) { return looked_up(edit, source) != kNoValue; });
+    if (function == sources.end()) return kNoValue;
+    *function = looked_up(edit, *function);
   }
   return kNoValue;
 }
@@ -151,7 +155,7 @@ bool quantize_function(GraphEdit& edit, const Target& target) {
   const ValueId real = edit.node(target.node).inputs[0], y = edit.node(target.node).outputs[0];
   Functions found;
   if (!collect(edit, real, found)) return false;
-  const ValueId source = one_source(edit, found.sources);
+  ValueId source = one_source(edit, found.sources);
   if (source == kNoValue) return false;
   if (found.nodes.empty()) {
     const auto x = whole_quantized(edit, real);
@@ -161,6 +165,8 @@ bool quantize_function(GraphEdit& edit, const Target& target) {
       return true;
     }
   }
+  // One table for a Lookup of a Lookup.
+  for (ValueId x = looked_up(edit, source); x != kNoValue; x = looked_up(edit, source)) source = x;
   const auto table = table_of(edit, source, y);
   if (!table) return false;
   edit.name_after(found.nodes.empty() ? target.node : found.nodes.front());

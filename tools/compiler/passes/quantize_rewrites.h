@@ -73,6 +73,9 @@ Status move_constants(Graph& graph, const PassContext& context);
 // quantize_function.cpp: functions of one tensor as tables
 bool quantize_function(GraphEdit& edit, const Target& target);
 
+// quantize_affine.cpp: factors and offsets of channels
+bool quantize_affine(GraphEdit& edit, const Target& target);
+
 // quantize_sum.cpp: operators of several tensors
 bool quantize_sum(GraphEdit& edit, const Target& target);
 bool quantize_concat(GraphEdit& edit, const Target& target);
