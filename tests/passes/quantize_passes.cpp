@@ -159,7 +159,8 @@ TEST(Quantize, FactorsAndOffsetsOfChannelsAreOneNode) {
   }
 }
 
-/// Offsets of another axis, of a tensor that is no constant, and factors beyond f32.
+/// Offsets of another axis, of a tensor that is no constant, factors beyond f32, and nodes with absent
+/// operands.
 TEST(Quantize, OtherFactorsAndOffsetsStay) {
   QuantizedNet net;
   Builder& b = net.b;
@@ -170,6 +171,8 @@ TEST(Quantize, OtherFactorsAndOffsetsStay) {
   ValueId y = x;
   for (int i = 0; i < 2; ++i) y = b.mul(y, random_constant(b, {4}, 2, 1e25, 1e26));
   net.output(net.through(b.emit(op::TanhAttributes{}, {y}), 0.01, 128));
+  net.output(
+      net.through(b.emit(op::LayerNormAttributes{}, {x, kNoValue, random_constant(b, {4}, 3)}), 0.05, 12));
   transform(net.graph, {"quantize", "fold"}, kOneStep);
   EXPECT_EQ(count(net.graph, OpKind::Requantize), 0u) << print(net.graph);
 }

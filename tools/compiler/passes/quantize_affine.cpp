@@ -9,8 +9,9 @@
 namespace librt::compiler {
 namespace {
 
-/// The largest chain of nodes that is looked at.
+/// The longest chain of nodes, and the most channels, that are looked at.
 constexpr size_t kMostNodes = 16;
+constexpr int64_t kMostChannels = int64_t{1} << 20;
 
 ValueId constant_of(GraphEdit& edit, const std::vector<double>& numbers) {
   const TensorInfo info{.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}};
@@ -42,8 +43,8 @@ bool quantize_affine(GraphEdit& edit, const Target& target) {
     attributes.epilogue = std::make_unique<op::EpilogueAttributes>(*activation);
     at = edit.node(last).inputs[0];
   }
-  const Dim& channel = edit.value(at).dims.back();
-  if (channel.symbol >= 0 || channel.extent < 1) return false;
+  const Dim channel = edit.value(at).dims.back();
+  if (channel.symbol >= 0 || channel.extent < 1 || channel.extent > kMostChannels) return false;
   const auto channels = static_cast<size_t>(channel.extent);
   Affine all{.factor = std::vector<double>(channels, 1), .offset = std::vector<double>(channels, 0)};
   std::optional<Quantized> x;
@@ -55,7 +56,8 @@ bool quantize_affine(GraphEdit& edit, const Target& target) {
     for (size_t operand = 0; operand < std::min<size_t>(node->inputs.size(), 2) && !step; ++operand) {
       if (operand == 1 && node->kind() == OpKind::BatchNorm) break;
       before = node->inputs[operand];
-      if (edit.same_info(before, at) && numbers_per_channel(edit, before, channel.extent) == std::nullopt)
+      if (before != kNoValue && edit.same_info(before, at) &&
+          numbers_per_channel(edit, before, channel.extent) == std::nullopt)
         step = affine_of(edit, *node, operand, channel.extent);
     }
     if (!step) return false;
