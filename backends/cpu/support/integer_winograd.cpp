@@ -87,8 +87,7 @@ struct Convolution {
     int64_t sample, row, column;  ///< of a tile's first result
   };
   Place place(int64_t t) const noexcept {
-    return {t / (tile_rows * tile_columns), t / tile_columns % tile_rows * kTile,
-            t % tile_columns * kTile};
+    return {t / (tile_rows * tile_columns), t / tile_columns % tile_rows * kTile, t % tile_columns * kTile};
   }
 
   void transform(const uint8_t* x, int64_t begin, int64_t end, const uint8_t* outside,
