@@ -148,10 +148,23 @@ endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/vulkan/shader_list.inc" CONTENT "${list_inc}")
 file(GENERATE OUTPUT "${spirv_folder}/list.txt" CONTENT "${list_txt}")
 
+# A build for some models is small before it is fast: decompressing the shaders that a net needs takes some 10 ms.
+option(RT_COMPRESS_SHADERS "Compress the Vulkan backend's shaders (xz, liblzma)" ${trimmed})
+set(compression "")
+if(RT_COMPRESS_SHADERS)
+  find_program(RT_XZ xz)
+  find_path(RT_LZMA_INCLUDE lzma.h)
+  find_library(RT_LZMA_LIBRARY lzma)
+  if(NOT RT_XZ OR NOT RT_LZMA_INCLUDE OR NOT RT_LZMA_LIBRARY)
+    message(FATAL_ERROR "RT_COMPRESS_SHADERS=ON needs xz (xz-utils) and liblzma (liblzma-dev); OFF leaves the shaders as they are, 1.5 MB larger for LeNet-5")
+  endif()
+  set(compression --xz "${RT_XZ}")
+endif()
+
 rt_host_program(rt_embed_shaders "${shader_tools}/embed.cpp" "${shader_tools}/interface.cpp")
 set(RT_SHADER_CODE "${spirv_folder}/shader_code.cpp")
 add_custom_command(
   OUTPUT "${RT_SHADER_CODE}"
-  COMMAND ${rt_embed_shaders} "${RT_SHADER_CODE}" "${spirv_folder}/list.txt" ${unwanted_capabilities}
+  COMMAND ${rt_embed_shaders} "${RT_SHADER_CODE}" "${spirv_folder}/list.txt" ${compression} ${unwanted_capabilities}
   DEPENDS ${rt_embed_shaders} ${embedded_files} "${spirv_folder}/list.txt"
   COMMENT "Embedding shaders" VERBATIM)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# trim.sh BUILD WORK COMPILER C_COMPILER: what `rtconvert --trim` writes for LeNet-5 (examples/digits.rt) makes a small program that
-# computes what librt.so computes, and refuses what it was not built for.
+# trim.sh BUILD WORK COMPILER C_COMPILER VULKAN: what `rtconvert --trim` writes for LeNet-5 (examples/digits.rt) makes a small program that
+# computes what librt.so computes, and refuses what it was not built for; with VULKAN 1, on Vulkan as well.
 set -euo pipefail
-build=$1 work=$2 compiler=$3 c_compiler=$4
+build=$1 work=$2 compiler=$3 c_compiler=$4 vulkan=$5
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fail() { echo "FAILED: $*"; exit 1; }
 rm -rf "$work"
@@ -42,9 +42,11 @@ cmp piped.json digits.json || fail "a pipe got something else"
 [[ ! -e none.json ]] || fail "none.json was written"
 
 # --- the build
-configure() { # LIST FOLDER
+configure() { # LIST FOLDER OPTION..
+  local list=$1 folder=$2
+  shift 2
   # shellcheck disable=SC2086
-  cmake -G Ninja -S "$root" -B "$2" "-DRT_TRIM=$work/$1" -DCMAKE_BUILD_TYPE=MinSizeRel -DRT_CPU_ISAS=avx512 -DRT_VULKAN=OFF \
+  cmake -G Ninja -S "$root" -B "$folder" "-DRT_TRIM=$work/$list" -DCMAKE_BUILD_TYPE=MinSizeRel "$@" \
     "-DCMAKE_CXX_COMPILER=$compiler" "-DCMAKE_C_COMPILER=$c_compiler" ${RT_CMAKE_ARGUMENTS:-}
 }
 echo '{"librt_trim": 1, "operators": ["Conv", "Hadamard"], "types": ["f32"]}' >unknown.json
@@ -52,7 +54,7 @@ echo 'no JSON' >broken.json
 refused 1 "'Hadamard' in 'operators' is unknown" configure unknown.json wrong
 refused 1 "expected a JSON object with a list 'operators'" configure broken.json wrong
 refused 1 'missing.json does not exist' configure missing.json wrong
-configure digits.json program >configure.txt 2>&1 || fail "$(cat configure.txt)"
+configure digits.json program -DRT_CPU_ISAS=avx512 -DRT_VULKAN=OFF >configure.txt 2>&1 || fail "$(cat configure.txt)"
 cmake --build program --target minimal >build.txt 2>&1 || fail "$(tail -50 build.txt)"
 
 # --- the program
@@ -61,9 +63,12 @@ cmake --build program --target minimal >build.txt 2>&1 || fail "$(tail -50 build
 RT_MODULE_PATH=$build/lib/librt ./whole digits.rt cpu >expected.txt
 env -u RT_MODULE_PATH program/bin/minimal digits.rt >found.txt
 cat found.txt
-awk 'NR == FNR { for (i = 1; i <= NF; ++i) expected[FNR, i] = $i; lines = FNR; next }
-     { for (i = 1; i <= NF; ++i) { d = $i - expected[FNR, i]; if (($i + 0 == $i) ? d * d > 1e-9 : $i != expected[FNR, i]) bad = 1 } }
-     END { exit bad || FNR != lines || lines < 3 }' expected.txt found.txt || fail "expected $(cat expected.txt)"
+same() { # TOLERANCE FILE: it says what expected.txt says, but for the tolerance
+  awk -v tolerance="$1" 'NR == FNR { for (i = 1; i <= NF; ++i) expected[FNR, i] = $i; lines = FNR; next }
+     { for (i = 1; i <= NF; ++i) { d = $i - expected[FNR, i]; if (($i + 0 == $i) ? d * d > tolerance ^ 2 : $i != expected[FNR, i]) bad = 1 } }
+     END { exit bad || FNR != lines || lines < 3 }' expected.txt "$2" || fail "expected $(cat expected.txt)"
+}
+same 3e-5 found.txt
 refused 2 'was built without' program/bin/minimal half.rt
 "$build/bin/rtconvert" zoo:text_classifier -o text.rt >/dev/null
 refused 2 'was built without' program/bin/minimal text.rt
@@ -73,3 +78,21 @@ bytes=$(stat -c %s program/bin/minimal)
 echo "minimal program for LeNet-5 on the CPU: $bytes bytes"
 limit=610000
 [[ $(uname -m) != x86_64 ]] || ((bytes <= limit)) || fail "expected at most $limit bytes"
+
+# --- the same with Vulkan alone, whose shaders are compressed
+if [[ $vulkan != 1 ]]; then
+  echo "Vulkan: skipped, this build has no Vulkan backend"
+  exit 0
+fi
+configure digits.json program_vulkan -DRT_CPU_ISAS= -DRT_STATIC_BACKENDS=vulkan -DRT_VULKAN=ON >configure.txt 2>&1 || fail "$(cat configure.txt)"
+cmake --build program_vulkan --target minimal >build.txt 2>&1 || fail "$(tail -50 build.txt)"
+bytes=$(stat -c %s program_vulkan/bin/minimal)
+echo "minimal program for LeNet-5 on Vulkan: $bytes bytes"
+[[ $(uname -m) != x86_64 ]] || ((bytes <= 700000)) || fail "expected at most 700000 bytes"
+if [[ -z ${VK_ICD_FILENAMES:-} ]]; then
+  echo "Vulkan: not run, there is no software device"
+  exit 0
+fi
+env -u RT_MODULE_PATH program_vulkan/bin/minimal digits.rt >found.txt
+same 1e-4 found.txt
+refused 2 'was built without' program_vulkan/bin/minimal half.rt

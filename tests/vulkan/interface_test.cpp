@@ -16,13 +16,15 @@ TEST(VulkanInterface, ReadsPushConstants) {
   EXPECT_STREQ(code.push, "iff");
   EXPECT_EQ(code.constants, 2U);
   EXPECT_EQ(code.bindings, 3U);
+  const auto words = shader_words(code);
+  ASSERT_TRUE(words.ok()) << words.status().message();
   std::string error;
-  EXPECT_EQ(spirv::interface_of(code.words, error).push, "iff");
+  EXPECT_EQ(spirv::interface_of(*words, error).push, "iff");
   EXPECT_TRUE(code.capabilities.empty());
   EXPECT_EQ(error, "");
-  spirv::interface_of(code.words.first(6), error);  // the header, and half of OpCapability
+  spirv::interface_of(words->first(6), error);  // the header, and half of OpCapability
   EXPECT_EQ(error, "an instruction is cut off");
-  spirv::interface_of(code.words.subspan(1), error);
+  spirv::interface_of(words->subspan(1), error);
   EXPECT_EQ(error, "expected a SPIR-V module");
 }
 
@@ -92,7 +94,7 @@ TEST(VulkanCapabilities, NamesAllThatIsMissing) {
             "shader compare_i64 needs 64-bit integers and 8-bit storage and 3 storage buffers (it has 2), "
             "which the device lacks");
   const uint32_t unknown[] = {5000};
-  const ShaderCode foreign{.name = "foreign", .words = unknown, .capabilities = unknown};
+  const ShaderCode foreign{.name = "foreign", .words = 1, .at = unknown, .capabilities = unknown};
   EXPECT_EQ(runs(rich_device(), foreign).message(),
             "shader foreign needs SPIR-V's capability 5000, which the device lacks");
 }

@@ -1,10 +1,13 @@
 // Build tool: writes SPIR-V files as C++ arrays with a table of them and their interfaces, in the order
 // given.
 //
-//   embed <output.cpp> <list> [CAPABILITY..]
+//   embed <output.cpp> <list> [--xz PROGRAM] [CAPABILITY..]
 //
 // Each line of the list: <variant> <file.spv>, or <variant> - for one that the build leaves out. So are those
 // whose SPIR-V has one of the capabilities, which are numbers. They stay in the table, without words.
+//
+// --xz: compresses neighbours whose names begin alike, up to the first '_', into one LZMA2 stream by this
+// program; variants of one shader differ little.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -36,21 +39,64 @@ std::vector<uint32_t> stripped(const std::vector<uint32_t>& words) {
   return kept;
 }
 
+/// Appends an array of numbers, 16 to a line.
+template <class T>
+void write_array(std::ostream& out, const char* type, const std::string& name, const std::vector<T>& values) {
+  out << "const " << type << " " << name << "[] = {";
+  char text[16];
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::snprintf(text, sizeof text, "0x%x,", static_cast<unsigned>(values[i]));
+    out << (i % 16 == 0 ? "\n    " : "") << text;
+  }
+  out << "\n};\n";
+}
+
+/// The words as a raw LZMA2 stream, by way of a file; empty where the program fails.
+std::vector<unsigned char> compressed(const std::string& xz, const std::string& file,
+                                      const std::vector<uint32_t>& words) {
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  const std::string command = "'" + xz + "' --format=raw --lzma2=preset=9e --stdout '" + file + "'";
+  std::vector<unsigned char> bytes;
+  if (std::FILE* pipe = popen(command.c_str(), "r"); pipe != nullptr) {
+    unsigned char buffer[4096];
+    for (size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      bytes.insert(bytes.end(), buffer, buffer + n);
+    if (pclose(pipe) != 0) bytes.clear();
+  }
+  std::remove(file.c_str());
+  return bytes;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: embed <output.cpp> <list> [CAPABILITY..]\n");
+    std::fprintf(stderr, "usage: embed <output.cpp> <list> [--xz PROGRAM] [CAPABILITY..]\n");
     return 2;
   }
-  const std::set<std::string> unwanted(argv + 3, argv + argc);
+  const bool compresses = argc > 4 && std::string(argv[3]) == "--xz";
+  const std::string xz = compresses ? argv[4] : "";
+  const std::set<std::string> unwanted(argv + (compresses ? 5 : 3), argv + argc);
   std::ifstream list(argv[2]);
   std::ofstream out(argv[1]);
   out << "#include \"backends/vulkan/dispatch/shaders.h\"\n\nnamespace librt::vulkan {\nnamespace {\n\n";
-  std::string table;
+  std::string table, streams;
+  std::string family;  // of the words that follow
+  std::vector<uint32_t> gathered;
+  int families = 0;
+  const auto end_family = [&] {
+    if (gathered.empty()) return true;
+    const auto bytes = compressed(xz, std::string(argv[1]) + ".words", gathered);
+    const std::string name = "s_" + std::to_string(families++);
+    write_array(out, "uint8_t", name, bytes);
+    streams += "    {" + name + ", " + std::to_string(gathered.size()) + "},\n";
+    gathered.clear();
+    return !bytes.empty();
+  };
   uint64_t hash = 1469598103934665603ull;
   const auto leave_out = [&](const std::string& name) {
-    table += "    {\"" + name + "\", {}, \"\", 0, 0, {}},\n";
+    table += "    {\"" + name + "\", 0, nullptr, 0, 0, \"\", 0, 0, {}},\n";
   };
   for (std::string name, path; list >> name >> path;) {
     if (path == "-") {
@@ -82,14 +128,18 @@ int main(int argc, char** argv) {
       continue;
     }
     words = stripped(words);
-    out << "const uint32_t k_" << name << "[] = {";
-    char text[16];
-    for (size_t i = 0; i < words.size(); ++i) {
-      hash = (hash ^ words[i]) * 1099511628211ull;
-      std::snprintf(text, sizeof text, "0x%x,", words[i]);
-      out << (i % 16 == 0 ? "\n    " : "") << text;
+    for (const uint32_t word : words) hash = (hash ^ word) * 1099511628211ull;
+    std::string place = "k_" + name + ", 0, 0";
+    if (compresses) {
+      if (const std::string start = name.substr(0, name.find('_')); start != family) {
+        if (!end_family()) return 2;
+        family = start;
+      }
+      place = "nullptr, " + std::to_string(families) + ", " + std::to_string(gathered.size());
+      gathered.insert(gathered.end(), words.begin(), words.end());
+    } else {
+      write_array(out, "uint32_t", "k_" + name, words);
     }
-    out << "\n};\n";
     std::string capabilities = "{}";
     if (!interface.capabilities.empty()) {
       capabilities = "c_" + name;
@@ -97,14 +147,21 @@ int main(int argc, char** argv) {
       for (const uint32_t capability : interface.capabilities) out << capability << ",";
       out << "};\n";
     }
-    table += "    {\"" + name + "\", k_" + name + ", \"" + interface.push + "\", " +
-             std::to_string(interface.constants) + ", " + std::to_string(interface.bindings) + ", " +
-             capabilities + "},\n";
+    table += "    {\"" + name + "\", " + std::to_string(words.size()) + ", " + place + ", \"" +
+             interface.push + "\", " + std::to_string(interface.constants) + ", " +
+             std::to_string(interface.bindings) + ", " + capabilities + "},\n";
   }
+  if (!end_family()) {
+    std::fprintf(stderr, "embed: %s failed\n", xz.c_str());
+    return 2;
+  }
+  if (compresses) out << "\nconst ShaderStream kStreams[] = {\n" << streams << "};\n";
   out << "\nconst ShaderCode kCodes[] = {\n" << table;
   out << "};\n\n}  // namespace\n\n"
       << "const ShaderCode& shader_code(Shader shader) noexcept { return "
          "kCodes[static_cast<size_t>(shader)]; }\n"
+      << "std::span<const ShaderStream> shader_streams() noexcept { return "
+      << (compresses ? "kStreams" : "{}") << "; }\n"
       << "uint64_t shader_build_hash() noexcept { return " << hash
       << "ull; }\n\n}  // namespace librt::vulkan\n";
   return out.good() ? 0 : 2;

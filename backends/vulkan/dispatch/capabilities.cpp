@@ -48,7 +48,7 @@ uint32_t storage_buffers(const ShaderCode& code) {
 }  // namespace
 
 Status runs(const DeviceFacts& facts, const ShaderCode& code) {
-  if (code.words.empty()) return not_in_build(text("the shader ", code.name));
+  if (code.words == 0) return not_in_build(text("the shader ", code.name));
   std::string lacks;
   for (const uint32_t number : code.capabilities) {
     const Capability* capability = find(number);

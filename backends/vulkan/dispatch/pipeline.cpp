@@ -111,14 +111,15 @@ Result<Pipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& 
 
   const ShaderCode& code = shader_code(shader);
   RT_TRY(runs(facts_, code));
+  RT_ASSIGN(const std::span<const uint32_t> words, shader_words(code));
   Pipeline made{.bindings = code.bindings};
   RT_ASSIGN(made.layout, layout_of(code.bindings));
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
   const auto place = pipelines_.emplace(key, Pipeline{}).first;
   VkShaderModuleCreateInfo create_module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  create_module.codeSize = code.words.size() * sizeof(uint32_t);
-  create_module.pCode = code.words.data();
+  create_module.codeSize = words.size_bytes();
+  create_module.pCode = words.data();
   VkShaderModule module = VK_NULL_HANDLE;
   VkResult result = api_.vkCreateShaderModule(device_, &create_module, nullptr, &module);
   if (result == VK_SUCCESS) {
