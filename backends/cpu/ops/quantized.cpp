@@ -1,6 +1,6 @@
 // Fused quantized operators: 8-bit matmuls and convolutions with their requantization, where all scales and
-// zero points are constants, by oneDNN with AVX-512 VNNI, by our own GEMM elsewhere; and elementwise passes
-// over 8-bit tensors.
+// zero points are constants, by oneDNN with AVX-512 VNNI, by our own GEMM and Winograd convolution elsewhere;
+// and elementwise passes over 8-bit tensors.
 //
 // oneDNN: the zero point of x is folded into the bias: sum (x - zx) w = sum x w - zx sum w.
 #include "runtime/geometry/matmul.h"

@@ -2,8 +2,8 @@
 // to v [16][tile][C], multiplied with the weights u [16][C, O] to m [16][tile][chunk of O], transformed to
 // sums, and requantized. v and m of a block stay in L2.
 //
-// Sums of products are exact modulo 2^32. So are the transforms, which add; the results' divides by 4, and 4
-// y is within 32 bits where 9 C products of 255 and 128 are within 29 (kMostChannels).
+// Sums of products are exact modulo 2^32. So are the transforms, which add. That of the results divides by 4:
+// four times a result is within 32 bits where 9 C products of 255 and 128 are within 29 (kMostChannels).
 #include "backends/cpu/support/integer_winograd.h"
 
 #include "backends/cpu/simd/integer_winograd.h"
@@ -26,7 +26,7 @@ struct Convolution {
   const Loops* loops;
   const IntegerTile* tile;
   const GemmLoops* words;
-  std::optional<BlockRequantizer> requantizer;
+  BlockRequantizer requantizer;
   int64_t c, o, tile_rows, tile_columns, tiles, chunk;
   int64_t block;  ///< tiles, a multiple of the panels' rows
 
@@ -35,7 +35,7 @@ struct Convolution {
         loops(&device.simd().loops<Loops>()),
         tile(&device.simd().loops<IntegerGemmLoops>().wide_pairs),
         words(&device.simd().loops<GemmLoops>()),
-        requantizer(std::in_place, device.simd(), *of.requantization,
+        requantizer(device.simd(), *of.requantization,
                     sums_at_zero_point(device.simd(), of, of.known_x_zero)),
         c(of.g.input_channels),
         o(of.g.output_channels),
@@ -136,8 +136,8 @@ struct Convolution {
         const int64_t across = std::min(kTile, columns.output - at.column);
         for (int64_t i = 0; i < std::min(kTile, rows.output - at.row); ++i) {
           const int64_t point = (at.sample * rows.output + at.row + i) * columns.output + at.column;
-          requantizer->run(sums + i * kTile * n, across, {first, first + n},
-                           call.out<std::byte>() + (point * o + first) * bytes, o);
+          requantizer.run(sums + i * kTile * n, across, {first, first + n},
+                          call.out<std::byte>() + (point * o + first) * bytes, o);
         }
       }
     }
