@@ -90,10 +90,11 @@ struct Layouts {
 template <class Body>
 Status record_body(CommandList& commands, std::shared_ptr<const Body> body,
                    const Bindings& bindings) noexcept {
-  try {
+  RT_ATTEMPT {
     return static_cast<Commands&>(commands).add(
         std::make_unique<FunctionTask<Body>>(std::move(body), bindings));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("recording a kernel");
   }
 }
@@ -141,17 +142,19 @@ template <auto Create>
 Result<KernelPtr> create_guarded(Device& device, const NodeView& node, Producers producers) noexcept {
   auto& cpu = static_cast<CpuDevice&>(device);
   const ThreadScope threads(cpu.workers());
-  try {
+  RT_ATTEMPT {
     return Create(cpu, node, producers);
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("creating a kernel");
   }
 }
 template <auto Supports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
-  try {
+  RT_ATTEMPT {
     return Supports(static_cast<const CpuDevice&>(device), node);
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("looking for a kernel");
   }
 }

@@ -41,9 +41,10 @@ namespace detail {
 template <auto kCreate>
 Result<KernelPtr> create_guarded(Device& device, const NodeView& node,
                                  std::span<const LayoutId> producers) noexcept {
-  try {
+  RT_ATTEMPT {
     return kCreate(device, node, producers);
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("creating a kernel");
   }
 }
@@ -51,11 +52,12 @@ Result<KernelPtr> create_guarded(Device& device, const NodeView& node,
 /// a device that lacks something is asked about each of them.
 template <auto kCreate, auto kSupports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(kSupports(device, node));
     if (cast(device).runs_basic_shaders() && !may_loop_too_long(cast(device), node)) return {};
     return runs_on(device, kCreate(const_cast<Device&>(device), node, {}));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("looking for a kernel");
   }
 }

@@ -9,7 +9,7 @@ namespace librt::vulkan {
 namespace {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
-  try {
+  RT_ATTEMPT {
     auto instance = Instance::open(false);
     if (!instance.ok()) {
       reason = instance.status().message();
@@ -25,15 +25,15 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
     for (size_t i = 0; i < facts.size(); ++i)
       devices.push_back(describe_device(facts[i], static_cast<int>(i)));
     return {};
-  } catch (...) {
+  } RT_CAUGHT {
     return caught_exception("looking for Vulkan devices");
   }
 }
 
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {
-  try {
+  RT_ATTEMPT {
     return VulkanDevice::open(options);
-  } catch (...) {
+  } RT_CAUGHT {
     return caught_exception("opening a Vulkan device");
   }
 }

@@ -1,4 +1,5 @@
 #include "runtime/api/handles.h"
+#include "runtime/core/exception.h"
 
 namespace librt::api {
 
@@ -14,23 +15,22 @@ rt_status* out_of_memory() noexcept {
 }
 
 rt_status* make_status(const Status& status) noexcept {
-  try {
+  RT_ATTEMPT {
     return new rt_status{static_cast<rt_code>(status.code()), status.message()};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return out_of_memory();
   }
 }
 
 rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept {
-  try {
+  RT_ATTEMPT {
     const Status status = run(context);
     return status.ok() ? nullptr : make_status(status);
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const std::exception& error) {
-    return make_status(Status(Code::Internal, error.what()));
-  } catch (...) {
-    return make_status(Status(Code::Internal, "unexpected exception"));
+  }
+  RT_CAUGHT {
+    const Status status = caught_exception("this call");
+    return status.code() == Code::OutOfMemory ? out_of_memory() : make_status(status);
   }
 }
 

@@ -60,10 +60,11 @@ Status CustomCall::run(rt_custom_function function, std::span<const std::byte* c
                             message_,
                             sizeof message_};
   int result = 0;
-  try {
+  RT_ATTEMPT {
     result = function(functions_.user, &call);
     if (result == 0) return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception(operator_.c_str());
   }
   message_[sizeof message_ - 1] = 0;

@@ -1,4 +1,5 @@
 #include "runtime/core/status.h"
+#include "runtime/core/exception.h"
 
 #include <new>
 
@@ -28,9 +29,10 @@ Status::Failure* Status::no_memory() noexcept {
 }
 
 Status::Failure* Status::make_failure(Code code, std::string_view message) noexcept {
-  try {
+  RT_ATTEMPT {
     return new Failure{code, false, std::string(message)};
-  } catch (const std::bad_alloc&) {
+  }
+  RT_CAUGHT {
     return no_memory();
   }
 }
@@ -41,12 +43,13 @@ Status::Failure* Status::copy_of(const Failure& failure) noexcept {
 
 Status::Failure* Status::format_failure(Code code, const char* letters, va_list arguments,
                                         const Failure* inner) noexcept {
-  try {
+  RT_ATTEMPT {
     std::string message;
     text_detail::append_parts(message, letters, arguments);
     if (inner != nullptr) append(message, ": ", inner->message);
     return new Failure{code, false, std::move(message)};
-  } catch (const std::bad_alloc&) {
+  }
+  RT_CAUGHT {
     return no_memory();
   }
 }

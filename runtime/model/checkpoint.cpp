@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/core/atomic_file.h"
+#include "runtime/core/exception.h"
 #include "runtime/model/container.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/schema_check.h"
@@ -212,7 +213,7 @@ Status write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 Result<Checkpoint> read_checkpoint(Blob file) {
-  try {
+  RT_ATTEMPT {
     RT_ASSIGN(const Container container, Container::open(std::move(file), kCheckpointMagic));
     const Blob& bytes = container.graph();
     if (bytes.size >= FLATBUFFERS_MAX_BUFFER_SIZE) return invalid_model("FlatBuffer: larger than 2 GiB");
@@ -223,8 +224,9 @@ Result<Checkpoint> read_checkpoint(Blob file) {
     if (!saved::VerifyCheckpointBuffer(verifier))
       return invalid_model("FlatBuffer: the structure is damaged");
     return Reader(container, *saved::GetCheckpoint(bytes.data)).run();
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "no memory for the checkpoint");
+  }
+  RT_CAUGHT {
+    return caught_exception("reading the checkpoint");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/core/exception.h"
 #include "runtime/graph/data_checks.h"
 #include "runtime/graph/verify.h"
 #include "runtime/model/mapped_file.h"
@@ -44,11 +45,12 @@ Result<ModelGraph> read(const Container& container, const ReadLimits& limits, Da
 
 template <class From>
 Result<ModelGraph> read_from(From from, const ReadLimits& limits, DataChecks checks = {}) {
-  try {
+  RT_ATTEMPT {
     RT_ASSIGN(const Container container, Container::open(std::move(from), kModelMagic));
     return read(container, limits, std::move(checks));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "no memory for the model's graphs");
+  }
+  RT_CAUGHT {
+    return caught_exception("reading the model's graphs");
   }
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/ops/values.h"
+#include "runtime/core/exception.h"
 
 #include <algorithm>
 #include <array>
@@ -45,10 +46,11 @@ std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept {
 }
 
 Status add_output(std::vector<TensorInfo>& outputs, const TensorInfo& info) noexcept {
-  try {
+  RT_ATTEMPT {
     outputs.push_back(info);
     return {};
-  } catch (const std::bad_alloc&) {
+  }
+  RT_CAUGHT {
     return Status(Code::OutOfMemory, "no memory for the shapes of a node's results");
   }
 }

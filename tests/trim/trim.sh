@@ -79,16 +79,18 @@ echo "minimal program for LeNet-5 on the CPU: $bytes bytes"
 limit=610000
 [[ $(uname -m) != x86_64 ]] || ((bytes <= limit)) || fail "expected at most $limit bytes"
 
-# --- the same with Vulkan alone, whose shaders are compressed
+# --- the same with Vulkan alone, whose shaders are compressed, and without exceptions
+refused 1 'RT_EXCEPTIONS=OFF needs RT_ONEDNN=OFF' configure digits.json wrong -DRT_EXCEPTIONS=OFF -DRT_ONEDNN=ON
 if [[ $vulkan != 1 ]]; then
   echo "Vulkan: skipped, this build has no Vulkan backend"
   exit 0
 fi
-configure digits.json program_vulkan -DRT_CPU_ISAS= -DRT_STATIC_BACKENDS=vulkan -DRT_VULKAN=ON >configure.txt 2>&1 || fail "$(cat configure.txt)"
+configure digits.json program_vulkan -DRT_CPU_ISAS= -DRT_STATIC_BACKENDS=vulkan -DRT_VULKAN=ON -DRT_EXCEPTIONS=OFF \
+  >configure.txt 2>&1 || fail "$(cat configure.txt)"
 cmake --build program_vulkan --target minimal >build.txt 2>&1 || fail "$(tail -50 build.txt)"
 bytes=$(stat -c %s program_vulkan/bin/minimal)
 echo "minimal program for LeNet-5 on Vulkan: $bytes bytes"
-[[ $(uname -m) != x86_64 ]] || ((bytes <= 700000)) || fail "expected at most 700000 bytes"
+[[ $(uname -m) != x86_64 ]] || ((bytes <= 640000)) || fail "expected at most 640000 bytes"
 if [[ -z ${VK_ICD_FILENAMES:-} ]]; then
   echo "Vulkan: not run, there is no software device"
   exit 0

@@ -45,10 +45,11 @@ Commands::Commands(const RecordOptions& options, const Workers& workers)
 
 Status Commands::add(std::unique_ptr<Task> task) noexcept {
   if (finished_) return internal_error("a finished command list was recorded into");
-  try {
+  RT_ATTEMPT {
     steps_.push_back({std::move(task), span_});
     if (stop_ != nullptr && span_ < stoppable_) stoppable_steps_ = steps_.size();
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("recording a kernel");
   }
   return {};

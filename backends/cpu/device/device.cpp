@@ -132,9 +132,10 @@ Status CpuDevice::download(const Slab& source, size_t offset, std::span<std::byt
 }
 
 Result<CommandListPtr> CpuDevice::begin(const RecordOptions& options) noexcept {
-  try {
+  RT_ATTEMPT {
     return CommandListPtr(std::make_unique<Commands>(options, workers_));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("beginning a command list");
   }
 }
@@ -151,7 +152,7 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
   const int64_t batch = shape[0], channels = shape.back(), points = shape.elements(1, shape.rank() - 1);
   const bool block = to == kBlocked16;
   const auto line = static_cast<int64_t>(size_of(info.dtype)) * kBlock;
-  try {
+  RT_ATTEMPT {
     return make_kernel([=](const Call& call) noexcept {
       const auto* x = call.in<std::byte>(0);
       auto* y = call.out<std::byte>();
@@ -173,7 +174,8 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
         }
       });
     });
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("creating a reorder");
   }
 }

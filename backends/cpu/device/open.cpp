@@ -30,16 +30,17 @@ DeviceInfo describe_device() {
 }  // namespace
 
 Status probe(std::vector<DeviceInfo>& devices, std::string&) noexcept {
-  try {
+  RT_ATTEMPT {
     devices.push_back(describe_device());
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("describing the CPU");
   }
 }
 
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {
-  try {
+  RT_ATTEMPT {
     DeviceInfo info = describe_device();
     const std::string& wanted = options.device;
     if (!wanted.empty() && wanted != "0" && info.name.find(wanted) == std::string::npos)
@@ -53,14 +54,19 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     // Work is split by the thread count alone, so runs with the same count are bitwise identical:
     // `deterministic` adds nothing.
     return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options));
-  } catch (const PlacementError& error) {
+#if defined(__cpp_exceptions)
+  }
+  catch (const PlacementError& error) {
     return Status::make(
         Code::Device, "cpu: the OS refused the placement of threads (", error.what(),
         "); use CPUs of the process's affinity mask, and a priority of at least its nice value");
-  } catch (const std::system_error& error) {
+  }
+  catch (const std::system_error& error) {
     return Status::make(Code::Device, "cpu: the OS refused a thread (", error.what(),
                         "); use fewer threads, or see `ulimit -u` and the cgroup's pids.max");
-  } catch (...) {
+#endif
+  }
+  RT_CAUGHT {
     return caught_exception("opening the CPU");
   }
 }

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "backends/cpu/device/openmp.h"
+#include "runtime/core/exception.h"
 #include "runtime/core/text.h"
 
 namespace librt::cpu {
@@ -103,7 +104,7 @@ Team::Team(int threads, const Placement* placement)
   const int priority = placement_ != nullptr ? placement_->priority : 0;
   std::atomic<int> started{0}, refusal{0};
   threads_.reserve(static_cast<size_t>(threads - 1));
-  try {
+  RT_ATTEMPT {
     for (int i = 1; i < threads; ++i) {
       threads_.emplace_back([this, i, priority, &started, &refusal] {
         if (priority != 0) {
@@ -118,11 +119,12 @@ Team::Team(int threads, const Placement* placement)
       // `started` and `refusal` live until the thread has used them.
       while (priority != 0 && started.load() < i) std::this_thread::yield();
       if (const int error = refusal.load(); error != 0)
-        throw PlacementError(text("priority ", priority, ": ", std::strerror(error)));
+        RT_THROW(PlacementError(text("priority ", priority, ": ", std::strerror(error))));
     }
-  } catch (...) {
+  }
+  RT_CAUGHT {
     stop();
-    throw;
+    RT_RETHROW;
   }
 }
 
@@ -134,11 +136,11 @@ void Team::place(std::thread& thread) const {
   for (const int cpu : placement_->cpus) CPU_SET(static_cast<size_t>(cpu), &wanted);
   int error = pthread_setaffinity_np(thread.native_handle(), sizeof wanted, &wanted);
   if (error == 0) error = pthread_getaffinity_np(thread.native_handle(), sizeof found, &found);
-  if (error != 0) throw PlacementError(text("cpus: ", std::strerror(error)));
+  if (error != 0) RT_THROW(PlacementError(text("cpus: ", std::strerror(error))));
   // The OS leaves out what the process must not use, as long as something remains.
   for (const int cpu : placement_->cpus)
     if (!CPU_ISSET(static_cast<size_t>(cpu), &found))
-      throw PlacementError(text("cpus: this process cannot use CPU ", cpu));
+      RT_THROW(PlacementError(text("cpus: this process cannot use CPU ", cpu)));
 }
 
 const Placement* Team::placement(Placement wanted) {
@@ -189,9 +191,10 @@ Team& Team::acquire_or_make(const Workers& workers) {
 
 Team& Team::acquire(const Workers& workers) noexcept {
   for (;;) {
-    try {
+    RT_ATTEMPT {
       return acquire_or_make(workers);
-    } catch (...) {
+    }
+    RT_CAUGHT {
       // reserve() made one: it is in use by another thread.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -391,11 +391,12 @@ class RecurrentKernel final : public Kernel {
       else
         run_split_rows(*net, call, packed, call.scratch<float>());
     };
-    try {
+    RT_ATTEMPT {
       auto shared = std::make_shared<const decltype(body)>(std::move(body));
       return static_cast<Commands&>(commands).add(
           std::make_unique<FunctionTask<decltype(body)>>(std::move(shared), bindings));
-    } catch (...) {
+    }
+    RT_CAUGHT {
       return caught_exception("recording a kernel");
     }
   }

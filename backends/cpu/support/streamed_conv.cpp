@@ -2,6 +2,7 @@
 
 #include "backends/cpu/simd/streamed_conv.h"
 #include "backends/cpu/simd/transpose.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cpu {
 namespace {
@@ -157,12 +158,13 @@ class StreamedConvKernel final : public Kernel {
   }
 
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
-    try {
+    RT_ATTEMPT {
       auto body = [shared = shared_](const Call& call) noexcept { shared->run(call); };
       auto kept = std::make_shared<const decltype(body)>(std::move(body));
       return static_cast<Commands&>(commands).add(
           std::make_unique<FunctionTask<decltype(body)>>(std::move(kept), bindings));
-    } catch (...) {
+    }
+    RT_CAUGHT {
       return caught_exception("recording a kernel");
     }
   }

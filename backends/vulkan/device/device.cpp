@@ -187,25 +187,27 @@ void VulkanDevice::note_long_work(const std::string& what) {
 }
 
 Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(usable());
     const Mapping mapping = plan_.mapped     ? Mapping::ReadWrite
                             : plan_.writable ? Mapping::Write
                                              : Mapping::None;
     RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, mapping));
     return SlabPtr(std::move(slab));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("allocating device memory");
   }
 }
 
 Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(usable());
     const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
     RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, Mapping::ReadWrite, true));
     return SlabPtr(std::move(slab));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("allocating memory for transfers");
   }
 }
@@ -237,7 +239,7 @@ Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
 }  // namespace
 
 Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(usable());
     RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
     auto& slab = static_cast<VulkanSlab&>(destination);
@@ -249,13 +251,14 @@ Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const st
     }
     if (transfers_ == nullptr) transfers_ = std::make_unique<Transfers>(*this);
     return transfers_->upload(slab.buffer(), offset, bytes);
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("uploading");
   }
 }
 
 Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(usable());
     RT_TRY(check_range("download", source.size(), offset, bytes.size()));
     const auto& slab = static_cast<const VulkanSlab&>(source);
@@ -267,17 +270,19 @@ Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::
     }
     if (transfers_ == nullptr) transfers_ = std::make_unique<Transfers>(*this);
     return transfers_->download(slab.buffer(), offset, bytes);
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("downloading");
   }
 }
 
 Result<CommandListPtr> VulkanDevice::begin(const RecordOptions& options) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(usable());
     RT_ASSIGN(auto commands, VulkanCommands::create(*this, options));
     return CommandListPtr(std::move(commands));
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("beginning a command list");
   }
 }

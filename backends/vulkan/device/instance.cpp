@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/vulkan/device/device_facts.h"
+#include "runtime/core/exception.h"
 
 namespace librt::vulkan {
 namespace {
@@ -131,10 +132,12 @@ VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUti
   auto* instance = static_cast<Instance*>(self);
   const std::lock_guard lock(instance->mutex_);
   constexpr uint32_t kMaxReported = 3;  // the first errors explain the others
-  if (instance->error_count_.fetch_add(1) < kMaxReported && data->pMessage != nullptr) try {
-      append(instance->errors_, instance->errors_.empty() ? "" : "\n", data->pMessage);
-    } catch (...) {  // the driver cannot pass an exception on; the error is counted
-    }
+  if (instance->error_count_.fetch_add(1) >= kMaxReported || data->pMessage == nullptr) return VK_FALSE;
+  RT_ATTEMPT {
+    append(instance->errors_, instance->errors_.empty() ? "" : "\n", data->pMessage);
+  }
+  RT_CAUGHT {  // the driver cannot pass an exception on; the error is counted
+  }
   return VK_FALSE;
 }
 

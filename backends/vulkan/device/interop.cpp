@@ -6,7 +6,7 @@
 namespace librt::vulkan {
 
 Result<SlabPtr> VulkanInterop::make(const MemoryRequest& request) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(device_.usable());
     const DeviceFacts& facts = device_.facts();
     const bool of_fd = request.kind == MemoryKind::VulkanFd || request.kind == MemoryKind::Device;
@@ -27,7 +27,8 @@ Result<SlabPtr> VulkanInterop::make(const MemoryRequest& request) noexcept {
     if (!slab.ok()) return std::move(slab).status();
     RT_TRY(device_.instance().validation_errors());
     return SlabPtr(std::move(slab).value());
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("sharing memory");
   }
 }

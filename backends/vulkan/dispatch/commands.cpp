@@ -145,7 +145,7 @@ void VulkanCommands::label(const char* name) noexcept {
 }
 
 Status VulkanCommands::mark(uint32_t span) noexcept {
-  try {
+  RT_ATTEMPT {
     span_seconds_ = span < estimates_.size() ? static_cast<double>(estimates_[span]) : 0;
     // A kernel that takes long makes room for each dispatch.
     if (span_seconds_ > 0 && span_seconds_ <= budget_) RT_TRY(make_room(span_seconds_, span));
@@ -162,7 +162,8 @@ Status VulkanCommands::mark(uint32_t span) noexcept {
     marks_.push_back(span);
     label(span < span_names_.size() ? span_names_[span] : nullptr);
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("marking a span");
   }
 }
@@ -178,7 +179,7 @@ Result<VkBuffer> VulkanCommands::buffer_of(const BufferRef& ref) const {
 }
 
 Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& source) noexcept {
-  try {
+  RT_ATTEMPT {
     if (source.bytes != destination.bytes)
       return invalid_argument("copy of ", source.bytes, " bytes to ", destination.bytes);
     if (source.bytes == 0) return {};
@@ -192,7 +193,8 @@ Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& sourc
     const VkBufferCopy region{source.offset, destination.offset, source.bytes};
     api_.vkCmdCopyBuffer(commands_, from, to, 1, &region);
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("recording a copy");
   }
 }
@@ -393,9 +395,10 @@ Status VulkanCommands::record_groups(const Dispatch& work, uint32_t x, uint32_t 
 }
 
 Status VulkanCommands::finish() noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(record_joints());
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("recording kernels");
   }
   label(nullptr);
@@ -447,7 +450,7 @@ Status VulkanCommands::wait() noexcept {
 }
 
 Status VulkanCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
-  try {
+  RT_ATTEMPT {
     if (!profile_) return invalid_argument("timings of a command list that was not begun with profile");
     std::vector<uint64_t> ticks(marks_.size() + 1);
     const VkResult result = api_.vkGetQueryPoolResults(
@@ -459,7 +462,8 @@ Status VulkanCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
         nanoseconds[marks_[i]] += static_cast<uint64_t>(timestamp_nanoseconds(
             ticks[i], ticks[i + 1], device_.plan().timestamp_bits, device_.facts().timestamp_period));
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("reading timestamps");
   }
 }

@@ -2,6 +2,7 @@
 
 #include "backends/vulkan/dispatch/capabilities.h"
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
+#include "runtime/core/exception.h"
 
 namespace librt::vulkan {
 
@@ -38,14 +39,15 @@ bool PipelineStore::write() noexcept {
   if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return false;
   constexpr size_t kHeaderOnly = 32;  // drivers without a cache return the header alone
   if (size <= kHeaderOnly) return true;
-  try {
+  RT_ATTEMPT {
     std::vector<uint8_t> bytes(size);
     // Another pipeline may be added meanwhile, and the data then be incomplete, but usable.
     const VkResult result = api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data());
     if (result != VK_SUCCESS && result != VK_INCOMPLETE) return false;
     bytes.resize(size);
     return write_pipelines(cache_file_, key_, bytes).ok();
-  } catch (...) {  // without memory the next process compiles again
+  }
+  RT_CAUGHT {  // without memory the next process compiles again
     return false;
   }
 }
@@ -58,7 +60,7 @@ void PipelineStore::save() noexcept {
 
 void PipelineStore::save_later() noexcept {
   if (!dirty_ || cache_file_.empty() || saving_) return;
-  try {
+  RT_ATTEMPT {
     if (saver_.joinable()) saver_.join();
     saving_ = true;
     dirty_ = false;
@@ -66,7 +68,8 @@ void PipelineStore::save_later() noexcept {
       unsaved_ = !write();
       saving_ = false;
     });
-  } catch (...) {  // no thread: written at the end
+  }
+  RT_CAUGHT {  // no thread: written at the end
     saving_ = false;
     dirty_ = true;
   }

@@ -63,7 +63,7 @@ Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> wr
 }
 
 Status Program::pack(std::span<std::byte> bytes) noexcept {
-  try {
+  RT_ATTEMPT {
     for (const Packer& packer : packers_) {
       if (packer.offset + packer.bytes > bytes.size())
         return internal_error(name_, ": ", requirements_.packed, " packed bytes were reserved, ",
@@ -71,7 +71,8 @@ Status Program::pack(std::span<std::byte> bytes) noexcept {
       packer.write(bytes.subspan(packer.offset, packer.bytes));
     }
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("packing constants");
   }
 }
@@ -132,7 +133,7 @@ Status Program::runs_on(const VulkanDevice& device) const {
 }
 
 Status Program::record(CommandList& commands, const Bindings& bindings) noexcept {
-  try {
+  RT_ATTEMPT {
     RT_TRY(check_interfaces());
     auto& vulkan = static_cast<VulkanCommands&>(commands);
     if (alternative_)
@@ -175,7 +176,8 @@ Status Program::record(CommandList& commands, const Bindings& bindings) noexcept
       }
     }
     return {};
-  } catch (...) {
+  }
+  RT_CAUGHT {
     return caught_exception("recording a kernel");
   }
 }
