@@ -25,7 +25,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
     for (size_t i = 0; i < facts.size(); ++i)
       devices.push_back(describe_device(facts[i], static_cast<int>(i)));
     return {};
-  } RT_CAUGHT {
+  }
+  RT_CAUGHT {
     return caught_exception("looking for Vulkan devices");
   }
 }
@@ -33,7 +34,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   RT_ATTEMPT {
     return VulkanDevice::open(options);
-  } RT_CAUGHT {
+  }
+  RT_CAUGHT {
     return caught_exception("opening a Vulkan device");
   }
 }
