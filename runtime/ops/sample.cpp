@@ -103,11 +103,12 @@ Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes,
   RT_TRY(expect_rank(node, 0, "x", 4, 4));
   RT_TRY(expect_rank(node, 2, "batch_indices", 1, 1));
   RT_TRY(expect_shape(node, 1, "rois", {node.shape(2)[0], 4}));
-  constexpr int64_t kMost = int64_t{1} << 31;
+  // Ratios of models are 1 to 4. A result is the mean of ratio^2 samples, which no time limit interrupts.
+  constexpr int64_t kMost = int64_t{1} << 31, kMostRatio = 64;
   if (attributes.height < 1 || attributes.width < 1 || attributes.height >= kMost ||
-      attributes.width >= kMost || attributes.sampling_ratio < 0 || attributes.sampling_ratio > 1024)
+      attributes.width >= kMost || attributes.sampling_ratio < 0 || attributes.sampling_ratio > kMostRatio)
     return invalid_argument(
-        "expected a height and width in [1, 2^31) and a sampling ratio from 0 to 1024, found ",
+        "expected a height and width in [1, 2^31) and a sampling ratio from 0 to 64, found ",
         attributes.height, ", ", attributes.width, " and ", attributes.sampling_ratio);
   const Shape& x = node.shape(0);
   result = {node.shape(2)[0], attributes.height, attributes.width, x[3]};
