@@ -9,6 +9,7 @@
 #include "backends/cpu/simd/integer_winograd.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/packing_kernel.h"
+#include "backends/cpu/support/winograd_tiling.h"
 
 namespace librt::cpu {
 namespace {
@@ -27,7 +28,9 @@ struct Convolution {
   const IntegerTile* tile;
   const GemmLoops* words;
   BlockRequantizer requantizer;
-  int64_t c, o, tile_rows, tile_columns, tiles, chunk;
+  int64_t c, o;
+  WinogradTiling tiling;
+  int64_t tiles, chunk;
   int64_t block;  ///< tiles, a multiple of the panels' rows
 
   Convolution(const CpuDevice& device, const IntegerConv& of)
@@ -39,9 +42,8 @@ struct Convolution {
                     sums_at_zero_point(device.simd(), of, of.known_x_zero)),
         c(of.g.input_channels),
         o(of.g.output_channels),
-        tile_rows((of.g.axes[0].output + kTile - 1) / kTile),
-        tile_columns((of.g.axes[1].output + kTile - 1) / kTile),
-        tiles(of.g.batch * tile_rows * tile_columns),
+        tiling(of.g, kTile),
+        tiles(tiling.count),
         chunk(std::min(o, kChunk)) {
     const int64_t panels = kBlockBytes / (kPoints * (2 * c + 4 * chunk)) / tile->rows;
     const int64_t needed = (tiles + tile->rows - 1) / tile->rows;
@@ -83,18 +85,11 @@ struct Convolution {
     });
   }
 
-  struct Place {
-    int64_t sample, row, column;  ///< of a tile's first result
-  };
-  Place place(int64_t t) const noexcept {
-    return {t / (tile_rows * tile_columns), t / tile_columns % tile_rows * kTile, t % tile_columns * kTile};
-  }
-
   void transform(const uint8_t* x, int64_t begin, int64_t end, const uint8_t* outside,
                  int16_t* v) const noexcept {
     const WindowAxis &rows = conv.g.axes[0], &columns = conv.g.axes[1];
     for (int64_t t = begin; t < end; ++t) {
-      const Place at = place(t);
+      const WinogradTiling::Place at = tiling.place(t);
       const uint8_t* elements[kPoints];
       for (int64_t i = 0; i < kPatch; ++i) {
         const int64_t row = at.row - rows.pad_begin + i;
@@ -132,7 +127,7 @@ struct Convolution {
                       std::min(width(), n - j));
       for (int64_t t = begin; t < end; ++t) {
         loops->results(m + (t - begin) * n, m_step(), n, sums);
-        const Place at = place(t);
+        const WinogradTiling::Place at = tiling.place(t);
         const int64_t across = std::min(kTile, columns.output - at.column);
         for (int64_t i = 0; i < std::min(kTile, rows.output - at.row); ++i) {
           const int64_t point = (at.sample * rows.output + at.row + i) * columns.output + at.column;
@@ -163,20 +158,14 @@ struct Convolution {
 
 Status supports_integer_winograd(const CpuDevice& device, const ConvGeometry& g) {
   if (device.simd().dot_products) return unsupported("Winograd is not faster than dot products of bytes");
-  if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two spatial axes and one group");
-  for (size_t i = 0; i < 2; ++i) {
-    const WindowAxis& axis = g.axes[i];
-    if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1)
-      return unsupported("Winograd needs 3x3 windows with stride 1");
-  }
+  RT_TRY(supports_winograd_windows(g));
   const auto fits = [](int64_t channels) {
     return channels % Loops::kChannels == 0 && channels >= kLeastChannels;
   };
   if (!fits(g.input_channels) || !fits(g.output_channels) || g.input_channels > kMostChannels)
     return unsupported("channels must be multiples of 16, from 32 to ", kMostChannels, ", not ",
                        g.input_channels, " and ", g.output_channels);
-  const int64_t tiles =
-      g.batch * ((g.axes[0].output + kTile - 1) / kTile) * ((g.axes[1].output + kTile - 1) / kTile);
+  const int64_t tiles = WinogradTiling(g, kTile).count;
   if (tiles < kLeastTiles) return unsupported("Winograd is not faster for ", tiles, " tiles of 2x2 results");
   return {};
 }

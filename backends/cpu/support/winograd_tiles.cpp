@@ -5,6 +5,7 @@
 #include "backends/cpu/simd/winograd_tiles.h"
 #include "backends/cpu/support/gemm.h"
 #include "backends/cpu/support/packing_kernel.h"
+#include "backends/cpu/support/winograd_tiling.h"
 
 namespace librt::cpu {
 namespace {
@@ -23,7 +24,8 @@ struct Convolution {
   GemmBlocks blocks;  ///< of one point's product
   Finish finish;
   EpilogueInputs inputs;
-  int64_t tile_rows, tile_columns, tiles;
+  WinogradTiling tiling;
+  int64_t tiles;
 
   Convolution(const CpuDevice& device, const ConvGeometry& geometry, const Finish& last,
               const EpilogueInputs& operands)
@@ -32,9 +34,8 @@ struct Convolution {
         blocks(device.simd(), kBlock, geometry.output_channels, geometry.input_channels),
         finish(last),
         inputs(operands),
-        tile_rows((geometry.axes[0].output + kTile - 1) / kTile),
-        tile_columns((geometry.axes[1].output + kTile - 1) / kTile),
-        tiles(geometry.batch * tile_rows * tile_columns) {}
+        tiling(geometry, kTile),
+        tiles(tiling.count) {}
 
   /// Floats between points, padded: powers of two would map to the same cache sets.
   int64_t v_step() const noexcept { return kBlock * g.input_channels + 16; }
@@ -90,12 +91,8 @@ struct Convolution {
     const int64_t c = g.input_channels, o = g.output_channels;
     float* const m = v + kPoints * v_step();
     float* const panel = m + kPoints * m_step();
-    const auto place = [&](int64_t tile) {
-      return std::array{tile / (tile_rows * tile_columns), tile / tile_columns % tile_rows * kTile,
-                        tile % tile_columns * kTile};
-    };
     for (int64_t tile = begin; tile < end; ++tile) {
-      const auto [sample, row, column] = place(tile);
+      const auto [sample, row, column] = tiling.place(tile);
       loops->patch(call.in<float>(0) + sample * rows.input * columns.input * c, rows.input, columns.input, c,
                    row - rows.pad_begin, column - columns.pad_begin, v + (tile - begin) * c, v_step());
     }
@@ -105,7 +102,7 @@ struct Convolution {
     const float* const residual =
         inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr;
     for (int64_t tile = begin; tile < end; ++tile) {
-      const auto [sample, row, column] = place(tile);
+      const auto [sample, row, column] = tiling.place(tile);
       const int64_t height = std::min(kTile, rows.output - row),
                     width = std::min(kTile, columns.output - column), line = columns.output * o;
       const int64_t at = (sample * rows.output + row) * line + column * o;
@@ -133,18 +130,12 @@ struct Convolution {
 }  // namespace
 
 Status supports_winograd_tiles(const ConvGeometry& g) {
-  if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two spatial axes and one group");
-  for (size_t i = 0; i < 2; ++i) {
-    const WindowAxis& axis = g.axes[i];
-    if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1)
-      return unsupported("Winograd needs 3x3 windows with stride 1");
-  }
+  RT_TRY(supports_winograd_windows(g));
   if (g.input_channels % Loops::kChannels != 0 || g.output_channels % Loops::kChannels != 0 ||
       g.input_channels < kLeastChannels || g.output_channels < kLeastChannels)
     return unsupported("channels must be multiples of 16, and 32 or more, not ", g.input_channels, " and ",
                        g.output_channels);
-  const int64_t tiles =
-      g.batch * ((g.axes[0].output + kTile - 1) / kTile) * ((g.axes[1].output + kTile - 1) / kTile);
+  const int64_t tiles = WinogradTiling(g, kTile).count;
   if (tiles < kLeastTiles) return unsupported("Winograd is not faster for ", tiles, " tiles of 4x4 results");
   return {};
 }
