@@ -56,8 +56,7 @@ bool quantize_affine(GraphEdit& edit, const Target& target) {
     for (size_t operand = 0; operand < std::min<size_t>(node->inputs.size(), 2) && !step; ++operand) {
       if (operand == 1 && node->kind() == OpKind::BatchNorm) break;
       before = node->inputs[operand];
-      if (before != kNoValue && edit.same_info(before, at) &&
-          numbers_per_channel(edit, before, channel.extent) == std::nullopt)
+      if (before != kNoValue && !edit.is_constant(before) && edit.same_info(before, at))
         step = affine_of(edit, *node, operand, channel.extent);
     }
     if (!step) return false;
