@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """models.py BIN SHARED SCRATCH GROUP [--peer]: compiled models as ONNX, which compute what the compiled ones do.
 
-GROUP: zoo, large (networks of the zoo), shared (trained models of the folder SHARED/data/models), precisions, trained, cache,
-control.
+GROUP: zoo, large (networks of the zoo), shared (trained models of the folder SHARED/data/models), precisions, external, trained,
+cache, control.
 Each model is compiled, written as ONNX, and that file is compiled again; rtrun compares the outputs of both. With --peer ONNX
 Runtime runs the file instead; skips with exit code 77 where it is not installed.
 """
@@ -174,6 +174,57 @@ def precisions():
     compare("tabular, int8-weights, without a .rt", "model.rt", "direct.onnx", {"batch": 2}, tolerance(1e-3, 1e-4))
 
 
+def files_of(folder):
+    return sorted(path.name for path in (SCRATCH / folder).iterdir())
+
+
+def external():
+    """Weights in a second file: as it is published, compiled, with trained weights, and taken along to another folder."""
+    for folder in ("two", "one", "moved"):
+        (SCRATCH / folder).mkdir(exist_ok=True)
+        for file in (SCRATCH / folder).iterdir():
+            file.unlink()
+    near = tolerance(1e-3, 1e-4)
+    call("rtconvert", "zoo:lenet5", "-o", "model.rt")
+    report = json.loads(call("rtconvert", "zoo:lenet5", "-o", "two/published.onnx", "--external-data", "--json"))
+    if report["external_data"] != "two/published.onnx.data" or files_of("two") != ["published.onnx", "published.onnx.data"]:
+        print(f"FAILED: {report}, in the folder: {files_of('two')}")
+        sys.exit(1)
+    compare("lenet5, published", "model.rt", "two/published.onnx", {"batch": 2}, near)
+    report = json.loads(call("rtconvert", "model.rt", "-o", "two/compiled.onnx", "--external-data", "--json"))
+    size = sum((SCRATCH / "two" / name).stat().st_size for name in ("compiled.onnx", "compiled.onnx.data"))
+    if report["external_data"] != "two/compiled.onnx.data" or report["file_bytes"] != size:
+        print(f"FAILED: {size} bytes, reported: {report}")
+        sys.exit(1)
+    compare("lenet5, compiled", "model.rt", "two/compiled.onnx", {"batch": 2}, near)
+    call("rtconvert", "two/published.onnx", "--weights", "none.safetensors", "-o", "x.onnx", "--external-data", code=2)
+    call("rtconvert", "zoo:lenet5", "-o", "x.rt", "--external-data", code=2)
+
+    # Some weights are trained, the others stay where they are.
+    idx_files()
+    call("rtconvert", "two/published.onnx", "-o", "train.rt", "--train", "--loss", "cross_entropy", "--optimizer", "sgd",
+         "--trainable", "fc*")  # fmt: skip
+    call("rttrain", "train.rt", "--data", "images", "--labels", "labels", "--scale", 0.00392157, "--batch", 8, "--epochs", 2,
+         "--lr", 0.05, "--backend", "cpu", "--overwrite", "--checkpoint", "train.ckpt")  # fmt: skip
+    trained = ["--checkpoint", "train.ckpt"]
+    targets = {"two/beside.onnx": [], "moved/inside.onnx": [], "moved/apart.onnx": ["--external-data"]}
+    for target, options in targets.items():
+        call("rtconvert", "two/published.onnx", *trained, "--export-onnx", target, *options)
+    if files_of("moved") != ["apart.onnx", "apart.onnx.data", "inside.onnx"]:
+        print(f"FAILED: in the folder: {files_of('moved')}")
+        sys.exit(1)
+    for target in ("two/beside.onnx", "moved/inside.onnx", "moved/apart.onnx"):
+        if target.startswith("moved/"):  # these need nothing of the source
+            for file in (SCRATCH / "two").iterdir():
+                file.unlink()
+        compare(f"lenet5, trained, {target}", "train.rt", target, {"batch": 2}, near, trained)
+    before = (SCRATCH / "moved" / "apart.onnx.data").read_bytes()
+    call("rtconvert", "moved/apart.onnx", *trained, "--export-onnx", "moved/apart.onnx", "--external-data", code=2)
+    if (SCRATCH / "moved" / "apart.onnx.data").read_bytes() != before:
+        print("FAILED: a model's own external data was replaced")
+        sys.exit(1)
+
+
 def trained():
     idx_files()
     call("rtconvert", "zoo:lenet5", "-o", "plain.rt")
@@ -283,7 +334,7 @@ def main():
              "char_transformer", "text_classifier")  # fmt: skip
     groups = {
         "zoo": lambda: zoo(small), "large": lambda: zoo(("resnet50", "bert_base", "gpt2_small")), "shared": shared,
-        "precisions": precisions, "trained": trained, "cache": cache, "control": control,
+        "precisions": precisions, "external": external, "trained": trained, "cache": cache, "control": control,
     }  # fmt: skip
     groups[GROUP]()
 

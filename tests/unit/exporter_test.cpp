@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
+#include "runtime/ops/evaluate.h"
 #include "tests/unit/model_support.h"
 #include "tools/compiler/train/train_entry.h"
 #include "tools/onnx/export.h"
@@ -100,7 +102,8 @@ TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
   const std::string target = folder.path("trained.onnx");
   const auto written = export_weights(source, imported->states, target);
   ASSERT_TRUE(written.ok()) << written.status().message();
-  EXPECT_EQ(*written, 7u);
+  EXPECT_EQ(written->count, 7u);
+  EXPECT_EQ(written->file, "");
 
   rt_onnx::ModelProto trained;
   std::ifstream in(target, std::ios::binary);
@@ -115,6 +118,122 @@ TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
   for (int i = 0; i < model.graph().initializer_size(); ++i)
     compare(model.graph().initializer(i), trained.graph().initializer(i));
   compare(model.graph().node(3).attribute(0).t(), trained.graph().node(3).attribute(0).t());
+}
+
+std::string external(const rt_onnx::TensorProto& tensor, const std::string& key) {
+  for (const auto& entry : tensor.external_data())
+    if (entry.key() == key) return entry.value();
+  return {};
+}
+
+/// y = x a + b in a Loop's body that adds a constant of its own: three initializers of 1 KiB and more.
+rt_onnx::ModelProto large() {
+  rt_onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(13);
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  const auto input = [](rt_onnx::GraphProto& of, const std::string& name, int type_of,
+                        std::vector<int64_t> dims) {
+    auto* added = of.add_input();
+    added->set_name(name);
+    auto* type = added->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(type_of);
+    for (const int64_t extent : dims) type->mutable_shape()->add_dim()->set_dim_value(extent);
+    type->mutable_shape();
+  };
+  input(graph, "x", 1, {2, 16});
+  input(graph, "trips", 7, {});
+  add_weight(*graph.add_initializer(), "a", {16, 300}, 1, true);
+  add_weight(*graph.add_initializer(), "b", {300}, 5, false);
+  add_weight(*graph.add_initializer(), "small", {1}, 9, true);
+  add_node(graph, "MatMul", {"x", "a"}, "xa");
+  add_node(graph, "Add", {"xa", "b"}, "xab");
+  add_node(graph, "Add", {"xab", "small"}, "first");
+  auto& loop = add_node(graph, "Loop", {"trips", "", "first"}, "y");
+  auto* attribute = loop.add_attribute();
+  attribute->set_name("body");
+  attribute->set_type(5);
+  rt_onnx::GraphProto& body = *attribute->mutable_g();
+  body.set_name("body");
+  input(body, "i", 7, {});
+  input(body, "go", 9, {});
+  input(body, "s", 1, {2, 300});
+  add_weight(*body.add_initializer(), "inner", {2, 300}, 0.5f, true);
+  add_node(body, "Identity", {"go"}, "again");
+  add_node(body, "Add", {"s", "inner"}, "next");
+  body.add_output()->set_name("again");
+  body.add_output()->set_name("next");
+  graph.add_output()->set_name("y");
+  return model;
+}
+
+rt_onnx::ModelProto parsed(const std::string& path) {
+  rt_onnx::ModelProto model;
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(model.ParseFromIstream(&in)) << path;
+  return model;
+}
+
+std::string evaluated(const std::string& path) {
+  ImportReport report;
+  auto model = import_onnx(path, {}, report);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  if (!model.ok()) return {};
+  ops::HostTensor x({.dtype = DType::F32, .shape = {2, 16}}), trips({.dtype = DType::I64, .shape = {}});
+  for (int i = 0; i < 32; ++i) reinterpret_cast<float*>(x.bytes.data())[i] = static_cast<float>(i - 9);
+  *reinterpret_cast<int64_t*>(trips.bytes.data()) = 3;
+  const std::vector<ConstTensorView> views = {x.view(), trips.view()};
+  const auto outputs = ops::evaluate_graph(model->entries[0].graph, views);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().message();
+  if (!outputs.ok()) return {};
+  return {reinterpret_cast<const char*>((*outputs)[0].bytes.data()), (*outputs)[0].bytes.size()};
+}
+
+TEST(Exporter, WritesWeightsIntoASecondFile) {
+  const testing::TemporaryFolder folder;
+  const std::string source = folder.path("model.onnx"), target = folder.path("two.onnx");
+  std::ofstream(source, std::ios::binary) << large().SerializeAsString();
+  const auto written = export_weights(source, {}, target, {}, true);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  EXPECT_EQ(written->file, target + ".data");
+  EXPECT_EQ(folder.list(), (std::vector<std::string>{"model.onnx", "two.onnx", "two.onnx.data"}));
+  const rt_onnx::ModelProto two = parsed(target);
+  const auto& weights = two.graph().initializer();
+  const rt_onnx::TensorProto& inner = two.graph().node(3).attribute(0).g().initializer(0);
+  for (const rt_onnx::TensorProto* each : {&weights[0], &inner}) {
+    EXPECT_EQ(each->data_location(), 1) << each->name();
+    EXPECT_FALSE(each->has_raw_data()) << each->name();
+    EXPECT_EQ(external(*each, "location"), "two.onnx.data");
+    EXPECT_EQ(std::stoul(external(*each, "offset")) % 4096, 0u);
+  }
+  EXPECT_EQ(external(weights[0], "length"), std::to_string(16 * 300 * 4));
+  EXPECT_EQ(weights[1].float_data_size(), 300);  // not raw: it stays as it is
+  EXPECT_TRUE(weights[2].has_raw_data());        // small
+  EXPECT_EQ(evaluated(target), evaluated(source));
+
+  // Out of a model with external data: it stays in its folder, moves into the message of one elsewhere, and
+  // into the other second file where there is one.
+  std::filesystem::create_directory(folder.path("other"));
+  const std::string again = folder.path("again.onnx"), inside = folder.path("other/inside.onnx"),
+                    apart = folder.path("other/apart.onnx");
+  EXPECT_EQ(export_weights(target, {}, again)->file, "");
+  EXPECT_EQ(external(parsed(again).graph().initializer(0), "location"), "two.onnx.data");
+  EXPECT_EQ(export_weights(target, {}, inside)->file, "");
+  EXPECT_EQ(parsed(inside).graph().initializer(0).data_location(), 0);
+  EXPECT_EQ(export_weights(target, {}, apart, {}, true)->file, apart + ".data");
+  for (const std::string& each : {again, inside, apart})
+    EXPECT_EQ(evaluated(each), evaluated(source)) << each;
+  EXPECT_FALSE(export_weights(target, {}, "/dev/null", {}, true).ok());
+}
+
+TEST(Exporter, WritesNoSecondFileForSmallWeights) {
+  const testing::TemporaryFolder folder;
+  const std::string source = folder.path("model.onnx"), target = folder.path("one.onnx");
+  std::ofstream(source, std::ios::binary) << sample().SerializeAsString();
+  const auto written = export_weights(source, {}, target, {}, true);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  EXPECT_EQ(written->file, "");
+  EXPECT_EQ(folder.list(), (std::vector<std::string>{"model.onnx", "one.onnx"}));
 }
 
 TEST(Exporter, RefusesUnsupportedStates) {

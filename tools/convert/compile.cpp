@@ -148,9 +148,11 @@ Status write(const Options& options, const ModelGraph& model, const ModelGraph& 
              std::vector<std::byte>& bytes) {
   RT_TRY(compiler::report_progress(options.progress, "write", 0, 0));
   if (options.writes_onnx()) {
-    RT_ASSIGN(summary.onnx, onnx::write_onnx(model, options.output));
+    RT_ASSIGN(summary.onnx, onnx::write_onnx(model, options.output, options.external_data));
     std::error_code unknown;
     summary.file_bytes = std::filesystem::file_size(options.output, unknown);
+    if (!summary.onnx->weights.empty())
+      summary.file_bytes += std::filesystem::file_size(summary.onnx->weights, unknown);
     return {};
   }
   if (options.output.empty()) {

@@ -65,12 +65,22 @@ Status write_trained(const Options& options, Conversion& made) {
   const std::string& output = !exports                      ? options.save_adapter
                               : options.export_onnx.empty() ? options.export_safetensors
                                                             : options.export_onnx;
-  RT_ASSIGN(const size_t weights, exports ? export_trained(options) : save_adapter(options));
+  onnx::ExportedWeights weights;
+  if (exports) {
+    RT_ASSIGN(weights, export_trained(options));
+  } else {
+    RT_ASSIGN(weights.count, save_adapter(options));
+  }
   const std::string& source = !options.merge_adapter.empty() ? options.merge_adapter
                               : !options.checkpoint.empty()  ? options.checkpoint
                                                              : options.input;
-  made.json = json_text({{"output", output}, {"weights", weights}});
-  made.text = text("file        ", output, ", ", weights, " weights of ", source, "\n");
+  Json json = {{"output", output}, {"weights", weights.count}};
+  made.text = text("file        ", output, ", ", weights.count, " weights of ", source, "\n");
+  if (!weights.file.empty()) {
+    json["external_data"] = weights.file;
+    append(made.text, external_data_line(weights.file), "\n");
+  }
+  made.json = json_text(json);
   return {};
 }
 
@@ -92,11 +102,15 @@ Status convert(const Options& options, bool check_only, Conversion& made) {
 /// A network of the zoo as an ONNX file for other runtimes: as it is published, without passes.
 Status write_published(const Options& options, Conversion& made) {
   RT_ASSIGN(const ModelGraph model, load(options, made.import));
-  RT_ASSIGN(const onnx::WrittenModel written, onnx::write_onnx(model, options.output));
-  made.json =
-      json_text({{"output", options.output}, {"onnx_nodes", written.nodes}, {"opset", written.opset}});
+  RT_ASSIGN(const onnx::WrittenModel written, onnx::write_onnx(model, options.output, options.external_data));
+  Json json = {{"output", options.output}, {"onnx_nodes", written.nodes}, {"opset", written.opset}};
   made.text =
       text("file        ", options.output, ", ", written.nodes, " nodes of opset ", written.opset, "\n");
+  if (!written.weights.empty()) {
+    json["external_data"] = written.weights;
+    append(made.text, external_data_line(written.weights), "\n");
+  }
+  made.json = json_text(json);
   return {};
 }
 
@@ -116,10 +130,13 @@ Status check_written(const Options& options) {
   for (const auto& [name, path] : options.verify_inputs) read.push_back({"--input", path});
   tools::add_file_or_folder(read, "--calibrate", options.calibrate, ".npy");
   tools::add_file_or_folder(read, "--evaluate", options.evaluate, ".npy");
-  const tools::NamedFile written[] = {{"--output", options.output},
-                                      {"--save-adapter", options.save_adapter},
-                                      {"--export-onnx", options.export_onnx},
-                                      {"--export-safetensors", options.export_safetensors}};
+  const tools::NamedFile written[] = {
+      {"--output", options.output},
+      {"the weights of --output", options.writes_onnx() ? Options::data_of(options.output) : std::string()},
+      {"--save-adapter", options.save_adapter},
+      {"--export-onnx", options.export_onnx},
+      {"the weights of --export-onnx", Options::data_of(options.export_onnx)},
+      {"--export-safetensors", options.export_safetensors}};
   const std::string conflict = tools::conflict_of(read, written);
   return conflict.empty() ? Status() : invalid_argument(conflict);
 }

@@ -97,6 +97,9 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
       "--export-safetensors", options.export_safetensors,
       "MODEL.onnx: write its weights of floats as FILE.safetensors; with a --checkpoint of a training "
       "of it, or with --merge-adapter, the trained ones");
+  app.add_flag("--external-data", options.external_data,
+               "An ONNX file that is written has its weights in a second one, MODEL.onnx.data, as it does "
+               "without this where they take more than 2 GiB");
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
@@ -206,6 +209,7 @@ void declare_training(tools::CommandLine& app, Options& options, TrainingArgumen
                  "the exporter merged equal ones, stays tied in training. Default: layers of one kind get a "
                  "weight each, as in PyTorch; an embedding that is also the output layer, and a layer that "
                  "is used twice, stay tied. Give the same with --export-onnx")
+      ->delimiter(',')
       ->take_all()
       ->group(group);
   app.add_option("--checkpoint", options.checkpoint,

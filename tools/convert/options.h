@@ -73,6 +73,7 @@ struct Options {
       tie;              ///< shell patterns of weights that stay one where an exporter merged equal ones
   std::string weights;  ///< a safetensors file with weights for the ONNX model; empty: none
   std::string export_safetensors;  ///< the ONNX file's weights, perhaps trained; empty: none
+  bool external_data = false;      ///< weights of an ONNX file that is written go into a second one
   std::string export_onnx;         ///< a copy of the ONNX file with trained weights; empty: none
 
   std::string calibrate;               ///< .npz or folder with rows of the inputs; empty: none
@@ -91,6 +92,8 @@ struct Options {
   bool calibrates() const { return !calibrate.empty() || read_rows; }
   bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
   bool writes_onnx() const { return output.ends_with(".onnx"); }
+  /// The second file of an ONNX file that is written (tools/onnx/model_file.h).
+  static std::string data_of(const std::string& onnx) { return onnx.empty() ? onnx : onnx + ".data"; }
   /// Weights alone, in a file other than a compiled model.
   bool writes_weights() const {
     return !export_onnx.empty() || !export_safetensors.empty() || !save_adapter.empty();

@@ -109,6 +109,10 @@ std::vector<std::string> warnings_of(const Options& options, const onnx::ImportR
   return warnings;
 }
 
+std::string external_data_line(const std::string& file) {
+  return text("weights     in ", file, ", which belongs beside the model");
+}
+
 std::string json_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -177,6 +181,7 @@ Json summary_json(const Options& options, const onnx::ImportReport& import, cons
   if (summary.onnx)
     json["onnx"] = {
         {"nodes", summary.onnx->nodes}, {"opset", summary.onnx->opset}, {"states", summary.onnx->states}};
+  if (summary.onnx && !summary.onnx->weights.empty()) json["external_data"] = summary.onnx->weights;
   for (const auto& backend : summary.coverage) json["backends"][backend.backend] = coverage_json(backend);
   for (const auto& backend : summary.training_coverage)
     json["training"]["backends"][backend.backend] = coverage_json(backend);
@@ -231,6 +236,7 @@ std::string summary_text(const Options& options, const onnx::ImportReport& impor
     lines.add(text("file        ", options.output, ", ", bytes_text(summary.file_bytes)));
   if (summary.onnx)
     lines.add(text("onnx        ", summary.onnx->nodes, " nodes of opset ", summary.onnx->opset));
+  if (summary.onnx && !summary.onnx->weights.empty()) lines.add(external_data_line(summary.onnx->weights));
   if (summary.onnx && !summary.onnx->states.empty())
     lines.add(
         text("states      inputs NAME, for the next run outputs NAME.next: ", joined(summary.onnx->states)));

@@ -45,6 +45,8 @@ struct Summary {
 
 using Json = nlohmann::ordered_json;
 /// Names in files, and of files, may be invalid UTF-8, which JSON does not allow: replaced.
+/// Of the report: where the weights of an ONNX file are that was written.
+std::string external_data_line(const std::string& file);
 std::string json_text(const Json& json);
 
 /// Lines, each with its end. import: of the ONNX file, empty for other sources.

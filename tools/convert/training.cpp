@@ -145,11 +145,15 @@ Result<size_t> save_adapter(const Options& options) {
   return checkpoint.tensors.size();
 }
 
-Result<size_t> export_trained(const Options& options) {
-  const auto write = [&](const std::vector<State>& weights) {
-    return options.export_onnx.empty()
-               ? onnx::export_safetensors(options.input, weights, options.export_safetensors, options.tie)
-               : onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
+Result<onnx::ExportedWeights> export_trained(const Options& options) {
+  const auto write = [&](const std::vector<State>& weights) -> Result<onnx::ExportedWeights> {
+    if (!options.export_onnx.empty())
+      return onnx::export_weights(options.input, weights, options.export_onnx, options.tie,
+                                  options.external_data);
+    onnx::ExportedWeights exported;
+    RT_ASSIGN(exported.count,
+              onnx::export_safetensors(options.input, weights, options.export_safetensors, options.tie));
+    return exported;
   };
   if (options.merge_adapter.empty() && options.checkpoint.empty()) return write({});
   if (options.merge_adapter.empty()) {

@@ -5,6 +5,7 @@
 
 #include "tools/compiler/train/train_entry.h"
 #include "tools/convert/options.h"
+#include "tools/onnx/export.h"
 
 namespace librt::convert {
 
@@ -27,7 +28,7 @@ Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, con
 Result<size_t> save_adapter(const Options& options);
 
 /// Writes options.input, an ONNX file, with the weights of options.checkpoint or with options.merge_adapter
-/// added to options.export_onnx; returns the number of weights.
-Result<size_t> export_trained(const Options& options);
+/// added to options.export_onnx; or its weights to options.export_safetensors.
+Result<onnx::ExportedWeights> export_trained(const Options& options);
 
 }  // namespace librt::convert

@@ -1,5 +1,6 @@
 #include "tools/convert/training_options.h"
 
+#include <algorithm>
 #include <map>
 
 #include "tools/cli/command_line.h"
@@ -220,8 +221,10 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
   add(app.add_flag(
       "--accumulate", options.accumulate,
       "Also add the entries accumulate (gradients of a micro-batch) and update (a step with their mean)"));
-  add(app.add_option("--trainable", options.trainable,
-                     "Shell patterns of weight names, for example 'head.*'; the other weights are frozen"))
+  add(app.add_option(
+          "--trainable", options.trainable,
+          "Shell patterns of weight names, for example 'head.*,norm*'; the other weights are frozen"))
+      ->delimiter(',')
       ->take_all();
   add(app.add_option("--batch-norm-momentum", options.batch_norm_momentum,
                      "Weight of the old running values"))

@@ -7,11 +7,11 @@
 #include <map>
 #include <numeric>
 
-#include "runtime/core/atomic_file.h"
 #include "runtime/core/convert_floats.h"
 #include "tools/data/file.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/import.h"
+#include "tools/onnx/model_file.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/untie.h"
@@ -22,11 +22,18 @@ namespace {
 
 template <class T>
 void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) {
-  tensor.clear_float_data();
-  tensor.clear_int32_data();  // of 16-bit floats
-  tensor.clear_external_data();
-  tensor.clear_data_location();
+  tools::clear_elements(tensor);
   tensor.set_raw_data(elements.data(), elements.size() * sizeof(T));
+}
+
+/// The state's elements in the type and order of the file. origin: index there by element of the state.
+Blob moved_back(const State& state, DType type, const std::vector<uint32_t>& origin) {
+  const size_t size = size_of(type);
+  std::vector<std::byte> trained(origin.size() * size), elements(origin.size() * size);
+  convert_floats(state.initial.data, state.info.dtype, trained.data(), type, state.info.elements());
+  for (size_t i = 0; i < origin.size(); ++i)
+    std::memcpy(elements.data() + origin[i] * size, trained.data() + i * size, size);
+  return Blob::own(std::move(elements));
 }
 
 /// The type of an exportable weight: f32, f16 or bf16.
@@ -53,7 +60,8 @@ class Exporter {
                        [&](const State* state) { return weights.contains(state->name); });
   }
 
-  Status run(rt_onnx::ModelProto& model) {
+  /// pending: of the weights, whose elements read the states.
+  Status run(rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
     const Weights weights = weights_of(model);
     std::string problems;
     for (const State* state : states_) {
@@ -67,11 +75,13 @@ class Exporter {
                               "\n  give the file that the trained model was converted from");
     RT_TRY(find_origins(model));
     for (const State* state : states_) {
-      const std::vector<uint32_t>& origin = origins_[state->name];
-      if (types_[state->name] == DType::F32)
-        set_elements(*weights.at(state->name), moved_back<float>(*state, DType::F32, origin));
-      else
-        set_elements(*weights.at(state->name), moved_back<uint16_t>(*state, types_[state->name], origin));
+      rt_onnx::TensorProto* const tensor = weights.at(state->name);
+      tools::clear_elements(*tensor);
+      const DType type = types_[state->name];
+      const auto elements = [state, type, origin = std::move(origins_[state->name])]() -> Result<Blob> {
+        return moved_back(*state, type, origin);
+      };
+      pending.push_back({tensor, static_cast<size_t>(state->info.elements()) * size_of(type), elements});
     }
     return {};
   }
@@ -79,15 +89,6 @@ class Exporter {
   size_t count() const noexcept { return states_.size(); }
 
  private:
-  /// The state's elements in the type and order of the file.
-  template <class T>
-  static std::vector<T> moved_back(const State& state, DType type, const std::vector<uint32_t>& origin) {
-    std::vector<T> trained(origin.size()), elements(origin.size());
-    convert_floats(state.initial.data, state.info.dtype, trained.data(), type, state.info.elements());
-    for (size_t i = 0; i < origin.size(); ++i) elements[origin[i]] = trained[i];
-    return elements;
-  }
-
   std::string set_problem(const State& state, const rt_onnx::TensorProto* tensor) {
     if (tensor == nullptr) return "there is no initializer of this name";
     std::string error;
@@ -138,11 +139,10 @@ class Exporter {
       for (const uint32_t number : numbers) halves.push_back(static_cast<uint16_t>(number >> shift));
       set_elements(*places.at(state->name), halves);
     }
-    const std::string bytes = numbered.SerializeAsString();
     ImportReport report;
     ImportOptions options;
     options.external_folder = folder_;
-    RT_ASSIGN(const ModelGraph imported, import_onnx_bytes(std::as_bytes(std::span(bytes)), options, report));
+    RT_ASSIGN(const ModelGraph imported, import_onnx_proto(numbered, options, report));
     std::multimap<std::string_view, const Value*> constants;  // a weight may be there in several layouts
     for (const Value& value : imported.entry("infer")->values)
       if (value.role == Role::Constant) constants.emplace(value.name, &value);
@@ -185,10 +185,10 @@ class Exporter {
 
 namespace {
 
-/// The file with the states' values, and how many those are.
+/// The file with the states' values, which are pending, and how many those are.
 Result<size_t> put_weights(const std::string& source, const std::string& folder,
                            const std::vector<State>& states, const std::vector<std::string>& tie,
-                           rt_onnx::ModelProto& model) {
+                           rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
   RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid_model(
@@ -197,7 +197,7 @@ Result<size_t> put_weights(const std::string& source, const std::string& folder,
   if (states.empty()) return size_t{0};
   Exporter exporter(folder, states);
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
-  RT_TRY(exporter.run(model).in(source));
+  RT_TRY(exporter.run(model, pending).in(source));
   return exporter.count();
 }
 
@@ -208,25 +208,25 @@ std::string folder_of(const std::string& source) {
 
 }  // namespace
 
-Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
-                              const std::string& target, const std::vector<std::string>& tie) {
+Result<ExportedWeights> export_weights(const std::string& source, const std::vector<State>& states,
+                                       const std::string& target, const std::vector<std::string>& tie,
+                                       bool external) {
   rt_onnx::ModelProto model;
-  RT_ASSIGN(const size_t count, put_weights(source, folder_of(source), states, tie, model));
-  if (model.ByteSizeLong() > INT_MAX)
-    return unsupported(target, ": the model has ", bytes_text(model.ByteSizeLong()),
-                       ", Protocol Buffers hold 2 GiB");
-  const std::string out = model.SerializeAsString();
-  AtomicFile file(target);
-  RT_TRY(file.open());
-  RT_TRY(file.write(out.data(), out.size()));
-  RT_TRY(file.commit());
-  return count;
+  std::vector<PendingElements> pending;
+  const std::string folder = folder_of(source);
+  ExportedWeights exported;
+  RT_ASSIGN(exported.count, put_weights(source, folder, states, tie, model, pending));
+  RT_ASSIGN(exported.file, write_model_file(model, std::move(pending), target,
+                                            {.external = external, .source_folder = folder}));
+  return exported;
 }
 
 Result<size_t> export_safetensors(const std::string& source, const std::vector<State>& states,
                                   const std::string& target, const std::vector<std::string>& tie) {
   rt_onnx::ModelProto model;
-  RT_TRY(put_weights(source, folder_of(source), states, tie, model).status());
+  std::vector<PendingElements> pending;
+  RT_TRY(put_weights(source, folder_of(source), states, tie, model, pending).status());
+  RT_TRY(fill_elements(pending));
   tools::Safetensors content;
   content.metadata.emplace_back("format", "pt");  // what readers of PyTorch's weights ask for
   for (const auto& [name, tensor] : weights_of(model)) {

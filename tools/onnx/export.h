@@ -11,14 +11,21 @@
 
 namespace librt::onnx {
 
+struct ExportedWeights {
+  size_t count = 0;
+  std::string file;  ///< the second file, with the weights; empty: there is none
+};
+
 /// Writes weights into a copy of `source`: each state that is a parameter or a statistic replaces the
 /// initializer (or Constant node) of its name, in ONNX's layout and the initializer's type (f32, f16 or bf16;
 /// f32 states are rounded to nearest). The rest is unchanged, but external data of these weights moves into
-/// the file. Parameters that the exporter of `source` merged get separate initializers again where the states
-/// have one each; tie: as in training (untie.h). `target` is written completely or not at all. Returns the
-/// number of weights written; errors list every state that cannot be written.
-Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
-                              const std::string& target, const std::vector<std::string>& tie = {});
+/// the file, or into a second one beside it (model_file.h, also about `external`). Parameters that the
+/// exporter of `source` merged get separate initializers again where the states have one each; tie: as in
+/// training (untie.h). `target` is written completely or not at all. Errors list every state that cannot be
+/// written.
+Result<ExportedWeights> export_weights(const std::string& source, const std::vector<State>& states,
+                                       const std::string& target, const std::vector<std::string>& tie = {},
+                                       bool external = false);
 /// The float weights of `source`, in ONNX's layout, as a safetensors file: with the states' values where
 /// there are any, else as they are. Returns their number.
 Result<size_t> export_safetensors(const std::string& source, const std::vector<State>& states,

@@ -13,10 +13,8 @@
 
 namespace librt::onnx {
 
-namespace {
-
-Result<ModelGraph> import_proto(rt_onnx::ModelProto& proto, const ImportOptions& options,
-                                ImportReport& report) {
+Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOptions& options,
+                                     ImportReport& report) {
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
@@ -39,8 +37,6 @@ Result<ModelGraph> import_proto(rt_onnx::ModelProto& proto, const ImportOptions&
   return model;
 }
 
-}  // namespace
-
 Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const ImportOptions& options,
                                      ImportReport& report) {
   try {
@@ -51,7 +47,7 @@ Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const Imp
     if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
       return invalid_model(
           "the file is not an ONNX model, is cut short, or has graphs within graphs more than 30 deep");
-    return import_proto(proto, options, report);
+    return import_onnx_proto(proto, options, report);
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "not enough memory to import the model");
   } catch (const std::exception& error) {

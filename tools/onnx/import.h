@@ -21,6 +21,10 @@
 #include "tools/data/array.h"
 #include "tools/onnx/untie.h"
 
+namespace rt_onnx {
+class ModelProto;
+}
+
 namespace librt::onnx {
 
 /// A tensor that replaces a graph input.
@@ -91,6 +95,9 @@ struct ImportReport {
 /// Code::InvalidModel with every problem found when the file breaks ONNX's rules.
 Result<ModelGraph> import_onnx(const std::string& path, const ImportOptions& options, ImportReport& report);
 Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const ImportOptions& options,
+                                     ImportReport& report);
+/// The same of a parsed model, whose weights move into the graph.
+Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOptions& options,
                                      ImportReport& report);
 
 /// The newest opset of ONNX whose operators were compared with their specification (ONNX 1.21).

@@ -114,6 +114,13 @@ Result<Blob> InitializerReader::external(const rt_onnx::TensorProto& proto, size
   return Blob{.owner = file, .data = data, .size = bytes};
 }
 
+Result<Blob> InitializerReader::stored(const rt_onnx::TensorProto& proto) {
+  std::string error;
+  const auto outline = tools::outline_of(proto, error);
+  if (!outline) return unsupported(error, "; store the tensor as one of librt's types");
+  return external(proto, outline->stored_bytes, 1);
+}
+
 Result<Initializer> InitializerReader::read(rt_onnx::TensorProto& proto) {
   std::string error;
   const auto outline = tools::outline_of(proto, error);

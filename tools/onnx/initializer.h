@@ -29,6 +29,8 @@ class InitializerReader {
   /// Moves raw_data out of the message if present, so that weights are in memory once. Unsupported for types
   /// that librt does not have, InvalidModel for data that does not match the extents.
   Result<Initializer> read(rt_onnx::TensorProto& proto);
+  /// External data as it is stored: elements narrower than a byte are packed.
+  Result<Blob> stored(const rt_onnx::TensorProto& proto);
 
  private:
   struct File;

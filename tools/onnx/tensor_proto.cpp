@@ -246,6 +246,17 @@ bool copy_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outli
   return true;
 }
 
+void clear_elements(rt_onnx::TensorProto& proto) {
+  proto.clear_raw_data();
+  proto.clear_float_data();
+  proto.clear_int32_data();
+  proto.clear_int64_data();
+  proto.clear_double_data();
+  proto.clear_uint64_data();
+  proto.clear_external_data();
+  proto.clear_data_location();
+}
+
 std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::string& error) {
   rt_onnx::TensorProto proto;
   if (bytes.size() > INT_MAX || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

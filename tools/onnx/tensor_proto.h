@@ -59,6 +59,9 @@ void widen_elements(const NarrowType& type, std::span<const std::byte> stored, s
 /// Whether copy_elements would find exactly the required elements; called before memory is allocated.
 bool has_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline, std::string& error);
 
+/// Takes the elements out of the message, wherever it stores them.
+void clear_elements(rt_onnx::TensorProto& proto);
+
 /// A serialized TensorProto whose data is inside the message.
 std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::string& error);
 /// A serialized TensorProto with raw_data.

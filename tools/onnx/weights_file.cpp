@@ -45,13 +45,7 @@ std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& te
 void set_data(rt_onnx::TensorProto& tensor, const tools::Array& array) {
   std::string error;
   const auto outline = tools::outline_of(tensor, error);
-  tensor.clear_float_data();
-  tensor.clear_int32_data();
-  tensor.clear_int64_data();
-  tensor.clear_double_data();
-  tensor.clear_uint64_data();
-  tensor.clear_external_data();
-  tensor.clear_data_location();
+  tools::clear_elements(tensor);
   if (outline->type == array.type) {
     tensor.set_raw_data(array.bytes.data(), array.bytes.size());
     return;

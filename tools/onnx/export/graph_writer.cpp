@@ -1,6 +1,7 @@
 #include "tools/onnx/export/graph_writer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -69,23 +70,22 @@ void describe_value(const Graph& graph, const Value& value, const std::string& n
 }
 
 /// The elements in the order that a Transpose by `permutation` gives them.
-std::string permuted_bytes(const Value& value, const Longs& permutation) {
+Blob permuted(const Value& value, const Longs& permutation) {
   const size_t rank = value.dims.size(), size = size_of(value.dtype);
   Longs strides(rank, 1);
   for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * value.dims[i].extent;
-  std::string bytes;
-  bytes.reserve(value.data.size);
+  std::vector<std::byte> bytes(value.data.size);
   Longs index(rank, 0);
-  while (bytes.size() < value.data.size) {
+  for (size_t at = 0; at < bytes.size(); at += size) {
     int64_t from = 0;
     for (size_t i = 0; i < rank; ++i) from += index[i] * strides[static_cast<size_t>(permutation[i])];
-    bytes.append(reinterpret_cast<const char*>(value.data.data) + static_cast<size_t>(from) * size, size);
+    std::memcpy(bytes.data() + at, value.data.data + static_cast<size_t>(from) * size, size);
     for (size_t i = rank; i-- > 0;) {
       if (++index[i] < value.dims[static_cast<size_t>(permutation[i])].extent) break;
       index[i] = 0;
     }
   }
-  return bytes;
+  return Blob::own(std::move(bytes));
 }
 
 }  // namespace
@@ -176,10 +176,10 @@ void GraphWriter::initializer(const std::string& name, const Value& value, const
   for (size_t i = 0; i < value.dims.size(); ++i)
     dims.push_back(value.dims[permutation.empty() ? i : static_cast<size_t>(permutation[i])].extent);
   rt_onnx::TensorProto& tensor = initializer(name, tools::onnx_type_of(value.dtype), dims);
-  if (permutation.empty())
-    tensor.set_raw_data(value.data.data, value.data.size);
-  else
-    tensor.set_raw_data(permuted_bytes(value, permutation));
+  const auto elements = [&value, permutation]() -> Result<Blob> {
+    return permutation.empty() ? value.data : permuted(value, permutation);
+  };
+  pending_.push_back({&tensor, value.data.size, elements});
 }
 
 Scope GraphWriter::open(const Graph& graph) {
@@ -308,8 +308,8 @@ Status GraphWriter::write(const Graph& graph, rt_onnx::ModelProto& model) {
   return {};
 }
 
-Status write_graph(const Graph& graph, rt_onnx::ModelProto& model) {
-  return GraphWriter().write(graph, model);
+Status write_graph(const Graph& graph, rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
+  return GraphWriter(pending).write(graph, model);
 }
 
 }  // namespace librt::onnx

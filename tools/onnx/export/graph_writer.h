@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "tools/onnx/model_file.h"
 
 namespace rt_onnx {
 class GraphProto;
@@ -60,6 +61,8 @@ Longs to_last(int rank);
 
 class GraphWriter {
  public:
+  explicit GraphWriter(std::vector<PendingElements>& pending) : pending_(pending) {}
+
   Status write(const Graph& graph, rt_onnx::ModelProto& model);
 
   // --- for node_writer.h
@@ -91,6 +94,7 @@ class GraphWriter {
   Status write_node(Scope& scope, const Node& node);
   void write_outputs(Scope& scope);
 
+  std::vector<PendingElements>& pending_;
   rt_onnx::GraphProto* out_ = nullptr;
   std::set<std::string> taken_;
   std::set<std::string> domains_;  ///< of the application's operators
@@ -99,7 +103,8 @@ class GraphWriter {
   int numbers_ = 0;
 };
 
-/// Fills `model`. Errors name every node that cannot be written, and why.
-Status write_graph(const Graph& graph, rt_onnx::ModelProto& model);
+/// Fills `model`, except for the elements of constants, which read those of `graph`. Errors name every node
+/// that cannot be written, and why.
+Status write_graph(const Graph& graph, rt_onnx::ModelProto& model, std::vector<PendingElements>& pending);
 
 }  // namespace librt::onnx

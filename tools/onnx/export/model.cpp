@@ -1,11 +1,10 @@
 #include "tools/onnx/export/model.h"
 
 #include <climits>
-#include <cstring>
 
-#include "runtime/core/atomic_file.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/onnx/export/graph_writer.h"
+#include "tools/onnx/model_file.h"
 #include "tools/onnx/onnx.pb.h"
 
 namespace librt::onnx {
@@ -48,34 +47,45 @@ std::vector<std::string> without_states(Graph& graph, const std::vector<State>& 
   return names;
 }
 
-}  // namespace
+/// A model without the elements of its weights, which are those of `graph`.
+struct Outline {
+  Graph graph;
+  rt_onnx::ModelProto proto;
+  std::vector<PendingElements> pending;
+};
 
-Result<std::string> onnx_bytes(const ModelGraph& model, WrittenModel& written) {
+Status fill(const ModelGraph& model, Outline& outline, WrittenModel& written) {
   const Graph* infer = model.entry("infer");
   if (infer == nullptr)
     return unsupported("ONNX: expected a model with an entry 'infer', found ", model.entries.size(),
                        " other entries; convert the source of the model without --train");
-  Graph graph = *infer;
-  RT_TRY(compiler::expand_composites(graph, model.states));
-  written.states = without_states(graph, model.states);
-  rt_onnx::ModelProto proto;
-  RT_TRY(write_graph(graph, proto));
-  if (proto.ByteSizeLong() > INT_MAX)
-    return unsupported("ONNX: the model has ", bytes_text(proto.ByteSizeLong()),
-                       ", Protocol Buffers hold 2 GiB; use a narrower --precision");
-  written.nodes = static_cast<size_t>(proto.graph().node_size());
-  written.opset = proto.opset_import(0).version();
-  return proto.SerializeAsString();
+  outline.graph = *infer;
+  RT_TRY(compiler::expand_composites(outline.graph, model.states));
+  written.states = without_states(outline.graph, model.states);
+  RT_TRY(write_graph(outline.graph, outline.proto, outline.pending));
+  written.nodes = static_cast<size_t>(outline.proto.graph().node_size());
+  written.opset = outline.proto.opset_import(0).version();
+  return {};
 }
 
-Result<WrittenModel> write_onnx(const ModelGraph& model, const std::string& target) {
+}  // namespace
+
+Result<std::string> onnx_bytes(const ModelGraph& model, WrittenModel& written) {
+  Outline outline;
+  RT_TRY(fill(model, outline, written));
+  RT_TRY(fill_elements(outline.pending));
+  if (outline.proto.ByteSizeLong() > INT_MAX)
+    return unsupported("ONNX: the model has ", bytes_text(outline.proto.ByteSizeLong()),
+                       ", Protocol Buffers hold 2 GiB; write it into a file");
+  return outline.proto.SerializeAsString();
+}
+
+Result<WrittenModel> write_onnx(const ModelGraph& model, const std::string& target, bool external) {
   WrittenModel written;
-  auto bytes = onnx_bytes(model, written);
-  if (!bytes.ok()) return std::move(bytes).status().in(target);
-  AtomicFile file(target);
-  RT_TRY(file.open());
-  RT_TRY(file.write(bytes->data(), bytes->size()));
-  RT_TRY(file.commit());
+  Outline outline;
+  RT_TRY(fill(model, outline, written).in(target));
+  RT_ASSIGN(written.weights,
+            write_model_file(outline.proto, std::move(outline.pending), target, {.external = external}));
   return written;
 }
 

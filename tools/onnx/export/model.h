@@ -15,6 +15,7 @@ struct WrittenModel {
   size_t nodes = 0;                 ///< of ONNX
   int64_t opset = 0;                ///< the oldest that has all of its operators, at least 20
   std::vector<std::string> states;  ///< that are inputs and outputs of the ONNX model
+  std::string weights;  ///< the second file, with the weights (model_file.h); empty: there is none
 };
 
 /// The entry "infer", with standard operators of ONNX only. Inputs and outputs keep names, types and shapes.
@@ -23,7 +24,8 @@ struct WrittenModel {
 /// written, with the reason of each.
 Result<std::string> onnx_bytes(const ModelGraph& model, WrittenModel& written);
 
-/// The same into a file, which is written completely or not at all.
-Result<WrittenModel> write_onnx(const ModelGraph& model, const std::string& target);
+/// The same into a file, which is written completely or not at all. external: with the weights in a second
+/// file, as where the model takes more than 2 GiB.
+Result<WrittenModel> write_onnx(const ModelGraph& model, const std::string& target, bool external = false);
 
 }  // namespace librt::onnx
