@@ -41,6 +41,39 @@ refuses_options "expected a divisor of --batch 32" --labels labels --micro-batch
 "$bin/rtconvert" zoo:lenet5 -o ignoring.rt --train --ignore-index -1 >/dev/null
 "$bin/rttrain" ignoring.rt --data images --labels minus_one --steps 1 --backend cpu >/dev/null 2>err || fail "the ignored label: $(cat err)"
 
+echo "--- .npy files: the same training as from IDX files, of bytes and of f32"
+python3 - <<'PYTHON'
+import struct
+def npy(path, descr, dims, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({''.join(f'{extent}, ' for extent in dims)}), }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    open(path, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+pixels, labels = open("images", "rb").read()[16:], open("labels", "rb").read()[8:]
+npy("images.npy", "|u1", (100, 28, 28), pixels)
+npy("first.npy", "<f4", (60, 28, 28), struct.pack(f"<{60 * 784}f", *pixels[: 60 * 784]))
+npy("rest.npy", "<f4", (40, 28, 28), struct.pack(f"<{40 * 784}f", *pixels[60 * 784 :]))
+npy("labels.npy", "<i8", (100,), struct.pack("<100q", *labels))
+npy("number.npy", "<f4", (), struct.pack("<f", 1))
+npy("none.npy", "|u1", (100, 0, 28), b"")
+npy("halves.npy", "<f4", (100,), struct.pack("<100f", *(label + 0.5 for label in labels)))
+PYTHON
+train --epochs 1 --batch 25 --json >idx.json 2>/dev/null
+loss_of_epoch() { grep -o '"loss":[0-9.e-]*' "$1" | head -n 1; }
+for data in "images.npy --labels labels.npy" "images --labels labels.npy" "images.npy --labels labels" \
+  "first.npy rest.npy --labels labels.npy"; do
+  # shellcheck disable=SC2086
+  "$bin/rttrain" net.rt --data $data --scale 0.00392157 --backend cpu --deterministic --epochs 1 --batch 25 --json >npy.json 2>err ||
+    fail "$data: $(cat err)"
+  [[ -n $(loss_of_epoch npy.json) && $(loss_of_epoch npy.json) == "$(loss_of_epoch idx.json)" ]] ||
+    fail "$data: $(loss_of_epoch npy.json), expected $(loss_of_epoch idx.json)"
+done
+refuses 2 "hold no labels; name the file that does with --labels" rttrain net.rt --data images.npy --backend cpu
+refuses 2 "number.npy: expected an array whose first axis counts samples, found a single number" rttrain net.rt --data number.npy --labels labels.npy --backend cpu
+refuses 2 "expects samples of" rttrain net.rt --data none.npy --labels labels.npy --backend cpu
+refuses 2 "rest.npy: expected samples of u8 [28,28] as in the other files, found f32" rttrain net.rt --data images.npy rest.npy --labels labels.npy --backend cpu
+refuses 2 "expected a whole number" rttrain net.rt --data images.npy --labels halves.npy --backend cpu
+refuses 2 "net.rt: expected an IDX or .npy file" rttrain net.rt --data images.npy --labels net.rt --backend cpu
+
 echo "--- what is left out"
 train --epochs 2 --batch 25 >/dev/null 2>default.err
 grep -q 'learning rate 0.001, the default for adam; --lr' default.err || fail "no learning rate: $(cat default.err)"

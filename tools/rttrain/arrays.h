@@ -1,4 +1,4 @@
-// Samples from arrays in memory: .npz and IDX files, converted tables and texts.
+// Samples from arrays in memory: .npz, .npy and IDX files, converted tables and texts.
 //
 // Knows: matching arrays to inputs, element types. Must not know: files.
 #pragma once

@@ -7,6 +7,7 @@
 
 #include "tools/data/compare.h"
 #include "tools/data/idx.h"
+#include "tools/data/npy.h"
 #include "tools/data/npz.h"
 #include "tools/data/public_status.h"
 #include "tools/rttrain/arrays.h"
@@ -50,13 +51,13 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
   if (std::filesystem::is_directory(path, error)) return std::string("images");
   if (!std::filesystem::exists(path, error))
     return rt::Status(rt::Code::NotFound, path + ": there is no such file");
-  for (const char* format : {"npz", "csv", "tsv"})
+  for (const char* format : {"npz", "npy", "csv", "tsv"})
     if (path.ends_with(std::string(".") + format)) return std::string(format);
   if (librt::tools::is_idx_file(path)) return std::string("idx");
   if (path.ends_with(".txt")) return std::string("text");
   return bad_data(path +
-                  ": its format cannot be derived from name and content; add --format npz, csv, tsv, idx, "
-                  "images or text");
+                  ": its format cannot be derived from name and content; add --format npz, npy, csv, tsv, "
+                  "idx, images or text");
 }
 
 rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& options,
@@ -72,14 +73,14 @@ bool are_pictures_to_scale(const librt::tools::Array& array, const rt::TensorSpe
   std::vector<int64_t> dims;
   for (size_t axis = 1; axis < input.dims.size(); ++axis) dims.push_back(input.dims[axis].extent);
   const auto layout = image_layout(dims);
-  return array.type == librt::DType::U8 && array.dims.size() == 3 && layout &&
+  return array.type == librt::DType::U8 && array.dims.size() == 3 && !array.bytes.empty() && layout &&
          (layout->height != array.dims[1] || layout->width != array.dims[2] || layout->channels != 1);
 }
 
 rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt::tools::Array& values,
                                       const std::string& where, const DataOptions& options,
                                       const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
-  // The reader refuses empty pictures; the extents of these must be those of an Image.
+  // There are pixels; the extents must be those of an Image.
   if (pictures.dims[1] > kMostPixels / pictures.dims[2])
     return bad_data(where + ": expected pictures of at most " + std::to_string(kMostPixels) +
                     " pixels, found " + shape_text(pictures.dims));
@@ -112,18 +113,37 @@ rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt:
   return pictures_of({read, digest}, std::move(labels), {}, options, inputs);
 }
 
-rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& options,
-                               const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
+/// An IDX or .npy file, by its content.
+rt::Result<librt::tools::Array> read_array(const std::string& path) {
+  if (librt::tools::is_idx_file(path)) {
+    auto array = librt::tools::read_idx(path);
+    if (!array) return as_public(array.status());
+    return std::move(*array);
+  }
+  auto bytes = librt::tools::read_file(path);
+  if (!bytes) return as_public(bytes.status());
+  if (!librt::tools::is_npy(*bytes)) return bad_data(path + ": expected an IDX or .npy file");
+  std::string error;
+  auto array = librt::tools::parse_npy(std::move(*bytes), error);
+  if (!array) return bad_data(path + ": " + error);
+  if (array->dims.empty())
+    return bad_data(path + ": expected an array whose first axis counts samples, found a single number");
+  return std::move(*array);
+}
+
+/// The only input's samples in files of one array each, the labels in another.
+rt::Result<SourcePtr> open_arrays(const DataFiles& files, const DataOptions& options,
+                                  const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   if (files.labels.empty())
     return bad_data(
         files.paths[0] +
-        ": IDX files keep labels in a file of their own; name it with --labels (--validate-labels)");
-  auto input = only_data_input(inputs, "IDX files");
+        ": IDX and .npy files hold no labels; name the file that does with --labels (--validate-labels)");
+  auto input = only_data_input(inputs, "IDX and .npy files");
   if (!input) return input.status();
   std::vector<librt::tools::Array> arrays(2);
   for (const std::string& path : files.paths) {
-    auto part = librt::tools::read_idx(path);
-    if (!part) return as_public(part.status());
+    auto part = read_array(path);
+    if (!part) return part.status();
     if (arrays[0].dims.empty()) {
       arrays[0] = std::move(*part);
       continue;
@@ -138,8 +158,8 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
     arrays[0].bytes.insert(arrays[0].bytes.end(), part->bytes.begin(), part->bytes.end());
   }
   arrays[0].name = input->name;
-  auto labels = librt::tools::read_idx(files.labels);
-  if (!labels) return as_public(labels.status());
+  auto labels = read_array(files.labels);
+  if (!labels) return labels.status();
   arrays[1] = std::move(*labels);
   arrays[1].name = "labels";
   const std::string where = files.paths[0] + " with " + files.labels;
@@ -156,13 +176,15 @@ rt::Result<SourcePtr> open_source(const DataFiles& files, const DataOptions& opt
                                   DataFacts& facts) {
   const auto format = format_of(files, options);
   if (!format) return format.status();
-  if (files.paths.size() > 1 && *format != "idx")
-    return bad_data(*format + " data is one file or folder; several are for IDX files");
-  if (!files.labels.empty() && *format != "idx")
-    return bad_data(files.labels + ": --labels is for IDX files; " + *format + " data holds its labels");
+  const bool are_arrays = *format == "idx" || *format == "npy";
+  if (files.paths.size() > 1 && !are_arrays)
+    return bad_data(*format + " data is one file or folder; several are for IDX and .npy files");
+  if (!files.labels.empty() && !are_arrays)
+    return bad_data(files.labels + ": --labels is for IDX and .npy files; " + *format +
+                    " data holds its labels");
   if (*format == "text") return open_text(files.paths[0], options, part, inputs);
   auto source = *format == "npz"      ? open_npz(files, options, inputs, class_count)
-                : *format == "idx"    ? open_idx(files, options, inputs, class_count)
+                : are_arrays          ? open_arrays(files, options, inputs, class_count)
                 : *format == "images" ? open_images(files.paths[0], options, inputs, class_count, facts)
                                       : open_table(files.paths[0], options, *format == "tsv" ? '\t' : ',',
                                                    inputs, class_count, facts);

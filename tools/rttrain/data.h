@@ -13,7 +13,7 @@ namespace rt::train {
 
 /// How files are read; the same for training and validation.
 struct DataOptions {
-  std::string format = "auto";           ///< auto, npz, csv, tsv, idx, images, text
+  std::string format = "auto";           ///< auto, npz, npy, csv, tsv, idx, images, text
   bool allow_nonfinite = false;          ///< accept NaN and infinities in arrays
   std::optional<int64_t> ignored_label;  ///< accepted though it is no class: the loss ignores it
   // Tables.
@@ -43,7 +43,7 @@ struct DataFacts {
 
 struct DataFiles {
   std::vector<std::string> paths;
-  std::string labels;  ///< IDX: the file with the labels
+  std::string labels;  ///< IDX and .npy: the file with the labels
 };
 
 /// The part [begin, end) of a data set, as fractions of its samples in an order that `seed` shuffles (of a

@@ -1,6 +1,7 @@
 #include "tools/rttrain/log.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 

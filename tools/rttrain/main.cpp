@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/cache_folder.h"

@@ -24,16 +24,16 @@ void declare_data(librt::tools::CommandLine& app, Options& options) {
   };
   add("--data", options.training.paths,
       "Training data: .npz with one array for each input; .csv or .tsv; a folder with a subfolder of images "
-      "for each class; IDX files (plain or .gz) with --labels; a .txt for language models")
+      "for each class; .npy or IDX files (plain or .gz) with --labels; a .txt for language models")
       ->required();
-  add("--labels", options.training.labels, "IDX file with the labels of --data");
+  add("--labels", options.training.labels, "IDX or .npy file with the labels of --data");
   add("--validate", options.validation.paths, "Validation data, measured after each epoch");
-  add("--validate-labels", options.validation.labels, "IDX file with the labels of --validate");
+  add("--validate-labels", options.validation.labels, "IDX or .npy file with the labels of --validate");
   add("--validate-fraction", options.validate_fraction,
       "Keep this part of --data for validation: samples chosen by --seed; of a text its end")
       ->check(librt::tools::between(0.0, 0.9));
   add("--format", options.data.format, "Format of the data, where name and content do not determine it")
-      ->check(librt::tools::one_of({"auto", "npz", "csv", "tsv", "idx", "images", "text"}))
+      ->check(librt::tools::one_of({"auto", "npz", "npy", "csv", "tsv", "idx", "images", "text"}))
       ->capture_default_str();
   flag("--no-header", options.no_header, "Tables: the first line is data; columns are numbered from 0");
   add("--label-column", options.data.label_column,
