@@ -1,6 +1,8 @@
 // Functions of two scalars on the device, in float or double, and comparisons. NaN stays NaN.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/common.cuh"
 #include "runtime/core/binary_function.h"
 

@@ -1,6 +1,8 @@
 // Elementary functions of one scalar on the device: in float, double, or exact integers. NaN stays NaN.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/common.cuh"
 #include "runtime/core/function.h"
 

@@ -2,6 +2,8 @@
 // The function is uniform over the grid and selected at run time: one kernel per element type.
 #include "kernels/unary.h"
 
+#include <cmath>
+
 #include "kernels/functions.cuh"
 #include "kernels/vector.cuh"
 

@@ -2,6 +2,8 @@
 //
 // Knows: DLPack's structs, of which nothing is believed. Must not know: Python, which reads them with the
 // functions here.
+#include <algorithm>
+
 #include "rt/dlpack.h"
 
 #include "runtime/api/handles.h"

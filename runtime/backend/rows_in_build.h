@@ -4,6 +4,7 @@
 // Knows: operators and types of rows. Must not know: what they create.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 

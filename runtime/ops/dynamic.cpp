@@ -1,5 +1,7 @@
 // NonZero and Unique: their output extents are data-dependent.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "runtime/core/order.h"
 #include "runtime/ops/page_support.h"

@@ -1,5 +1,6 @@
 // NonMaxSuppression: boxes by descending score, without those that overlap a kept one too much.
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/core/order.h"
 #include "runtime/ops/page_support.h"

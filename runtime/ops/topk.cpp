@@ -3,6 +3,7 @@
 // `sorted` is set.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <numeric>
 

@@ -1,4 +1,5 @@
 // MatMul, convolutions, pools: every row of the kernel table, constant and variable weights.
+#include <algorithm>
 #include <limits>
 
 #include "backends/cpu/device/device.h"

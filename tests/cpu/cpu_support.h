@@ -1,6 +1,8 @@
 // The CPU device shared by the tests of this directory, and helpers for inputs.
 #pragma once
 
+#include <cstdlib>
+
 #include "backends/cpu/device/open.h"
 #include "tests/support/run_node.h"
 

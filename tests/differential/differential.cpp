@@ -6,6 +6,7 @@
 //
 // Results must be equal in shape and values; both models must reject the same inputs; every dimension claimed
 // by the compiled file must match the run. A model with a fault is minimized before it is printed.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,7 @@
 #include "tests/differential/draft.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>

@@ -1,5 +1,7 @@
 // Growing inputs become states: the rewritten graph, run step by step, must compute what the original
 // computes when the caller passes its past on.
+#include <cmath>
+
 #include "tools/compiler/cache/cache.h"
 
 #include "tests/passes/support.h"

@@ -1,4 +1,6 @@
 // batch_norm, recognize, fuse, precision, expand, and the whole pipeline.
+#include <cmath>
+
 #include "tests/passes/support.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/quantize/half.h"

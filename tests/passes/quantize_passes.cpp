@@ -1,4 +1,6 @@
 // quantize, and the passes that insert QuantizeLinear and DequantizeLinear into an f32 graph.
+#include <algorithm>
+
 #include "runtime/ops/page.h"
 #include "tests/passes/support.h"
 #include "tools/compiler/quantize/calibrate.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/geometry/custom.h"
 #include "tests/support/importer_model.h"

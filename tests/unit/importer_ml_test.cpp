@@ -1,6 +1,7 @@
 // The import of ai.onnx.ml against plain formulas: trees evaluated row by row, sums, tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -1,6 +1,7 @@
 // Proofs about results with dynamic extents: nothing that holds only at some extents.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/support/control_nodes.h"

@@ -1,5 +1,6 @@
 // Gradient rules of matmuls, convolutions, pools and movement, against central differences in f64, with
 // static and with symbolic extents.
+#include <algorithm>
 #include <random>
 
 #include "tests/unit/page_test_support.h"

@@ -1,4 +1,6 @@
 // Values and errors of the quantized operators.
+#include <cmath>
+
 #include "tests/support/attributes.h"
 #include "tests/unit/page_test_support.h"
 #include "tools/compiler/builder.h"

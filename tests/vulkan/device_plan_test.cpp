@@ -1,4 +1,7 @@
 // Kernel configuration for hypothetical devices; needs no driver.
+#include <algorithm>
+#include <cstdio>
+
 #include "backends/vulkan/device/device_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,7 @@
 // How work is submitted: the pace of a device, parts of command lists, runs that are stopped between them.
+#include <algorithm>
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "backends/vulkan/kernel.h"

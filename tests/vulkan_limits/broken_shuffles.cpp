@@ -1,6 +1,7 @@
 // A Vulkan layer that simulates a driver whose compiler gets one instruction wrong: OpGroupNonUniformShuffle
 // becomes OpGroupNonUniformShuffleXor. With RT_BROKEN_SHUFFLES=abort the driver aborts the process instead.
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "tests/vulkan_limits/layer.h"

@@ -3,6 +3,9 @@
 // N:submit: as lost, but only calls of vkQueueSubmit are counted; N:memory: the Nth returns
 // VK_ERROR_OUT_OF_DEVICE_MEMORY; N:hang: the Nth call of vkWaitForFences, and all later ones of that
 // VkDevice, end with VK_TIMEOUT.
+#include <algorithm>
+#include <cstring>
+
 #include "tests/support/device_fault.h"
 #include "tests/vulkan_limits/layer.h"
 

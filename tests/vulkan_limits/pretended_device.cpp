@@ -14,6 +14,7 @@
 //
 // It changes what is reported, and refuses to map memory that it reports as the device's own; the validation
 // layer above it then checks every call against that.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>

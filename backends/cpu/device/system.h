@@ -4,6 +4,7 @@
 // Knows: /proc, cgroups, affinity, cpuid. Everything has a fallback: no file is required to exist.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,4 +1,5 @@
 // Matmuls and convolutions of 8-bit integers.
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/onednn/kernels.h"

@@ -1,5 +1,7 @@
 #include "backends/cpu/onednn/kernels.h"
 
+#include <cstring>
+
 #include "backends/cpu/onednn/program.h"
 #include "backends/cpu/simd/rows.h"
 
@@ -184,8 +186,8 @@ Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& matmul) {
     const Epilogue& epilogue = matmul.epilogue;
     const auto attributes = attributes_for(epilogue);
     const bool pack = matmul.b.constant != nullptr;
-    Dims bias_dims(matmul.batch.size() + 2, 1);
-    bias_dims.back() = matmul.n;
+    Dims bias_dims(matmul.batch.size() + 1, 1);
+    bias_dims.push_back(matmul.n);
     const Desc bias(bias_dims, type, dense_strides(bias_dims));
     const auto desc = first_fast([&](bool plain_weights) {
       const Desc weights = pack && !plain_weights ? any_of(b) : b;

@@ -3,6 +3,8 @@
 //
 // Where there are fewer blocks than threads (a decode step), the keys are split too, and the partial results
 // merged.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 

@@ -3,6 +3,7 @@
 // Steps are the vector loops of the single operators, from block to block; booleans are bytes, 16-bit floats
 // are widened, and each step's result is rounded, as between nodes. A value that is the same along a run of
 // the result is computed once per block.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 

@@ -4,6 +4,8 @@
 // oneDNN multiplies u8 or s8 by s8: an unsigned right operand b is taken as b - 128, and so is its zero
 // point. Zero points are corrected for afterwards:
 //   sum (a - za)(b - zb) = sum a b - za sum b - zb (sum a - K za)
+#include <algorithm>
+
 #include "runtime/geometry/matmul.h"
 #include "runtime/geometry/quantization.h"
 

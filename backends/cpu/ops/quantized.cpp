@@ -6,6 +6,7 @@
 #include "runtime/geometry/matmul.h"
 #include "runtime/geometry/quantization.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/kernel.h"

@@ -2,6 +2,7 @@
 // scratch.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/select.h"

@@ -1,5 +1,7 @@
 #include "backends/cpu/support/attention_geometry.h"
 
+#include <algorithm>
+
 namespace librt::cpu {
 namespace {
 

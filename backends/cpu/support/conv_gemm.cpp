@@ -8,6 +8,8 @@
 // other operand must be finite; where it is not, convolve_plainly() is called.
 #include "backends/cpu/support/conv_gemm.h"
 
+#include <algorithm>
+
 #include "backends/cpu/support/conv_points.h"
 #include "backends/cpu/support/gemm.h"
 #include "backends/cpu/support/packing_kernel.h"

@@ -2,6 +2,8 @@
 // windows that reach outside of x find x's zero point there.
 #include "backends/cpu/support/conv_integer_gemm.h"
 
+#include <cstring>
+
 #include "backends/cpu/support/conv_points.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/packing_kernel.h"

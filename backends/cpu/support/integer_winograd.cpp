@@ -6,6 +6,9 @@
 // four times a result is within 32 bits where 9 C products of 255 and 128 are within 29 (kMostChannels).
 #include "backends/cpu/support/integer_winograd.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "backends/cpu/simd/integer_winograd.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/packing_kernel.h"

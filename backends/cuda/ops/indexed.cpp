@@ -2,6 +2,8 @@
 // then rows are read or written there. Scatters give the same result in every run: without a reduction the
 // last of equal indices is selected before anything is written, with one the indices are sorted and the
 // updates of equal ones combined in order.
+#include <algorithm>
+
 #include "kernels/indexed.h"
 
 #include "backends/cuda/support/gather_scatter.h"

@@ -1,5 +1,6 @@
 #include "backends/vulkan/device/device.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 

@@ -1,6 +1,7 @@
 #include "backends/vulkan/dispatch/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 

@@ -1,6 +1,7 @@
 // Gradients of attention without materializing the scores: blocks of rows along the keys, then blocks of keys
 // along the rows. The only scratch is three scalars per row.
 #include <algorithm>
+#include <cmath>
 
 #include "backends/vulkan/self_tests/self_test.h"
 #include "backends/vulkan/steps/attention.h"

@@ -1,6 +1,7 @@
 #include "backends/vulkan/steps/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace librt::vulkan {
 

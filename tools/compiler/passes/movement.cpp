@@ -1,5 +1,7 @@
 #include "tools/compiler/passes/movement.h"
 
+#include <algorithm>
+
 namespace librt::compiler {
 
 op::TransposeAttributes transpose_by(std::vector<int64_t> permutation) {

@@ -1,5 +1,6 @@
 // Chooses the tensors of a graph to quantize: the inputs of each Conv and MatMul, and before them everything
 // that can be computed on quantized values.
+#include <algorithm>
 #include <set>
 
 #include "tools/compiler/passes/pattern.h"

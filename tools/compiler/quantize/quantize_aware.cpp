@@ -1,5 +1,6 @@
 #include "tools/compiler/quantize/quantize_aware.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "tools/compiler/quantize/quantization_edit.h"
