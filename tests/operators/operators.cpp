@@ -146,7 +146,7 @@ Result<ModelPtr> backward_model(const Case& c) {
 }
 
 /// The devices of a backend, shared by all sessions: opening them takes longer than the checks.
-const Result<std::shared_ptr<DeviceSet>>& devices_of(const std::string& backend) {
+const Result<std::shared_ptr<DeviceSet>>& devices_of(const char* backend) {
   static std::map<std::string, Result<std::shared_ptr<DeviceSet>>> open;
   const auto found = open.find(backend);
   return found != open.end() ? found->second
