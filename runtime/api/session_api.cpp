@@ -1,6 +1,7 @@
 // rt_session_* and rt_trainer_* of rt.h, except states and checkpoints.
 #include "runtime/api/handles.h"
 #include "runtime/core/thread_limit.h"
+#include "runtime/session/memory/arena.h"
 
 namespace {
 
@@ -10,6 +11,7 @@ using librt::api::guarded;
 using librt::api::SessionUse;
 
 constexpr int kMostCpus = 1024;  ///< of a cpu_set_t
+static_assert(kMostCpus == 1024 && librt::kMostThreads == 4096 && librt::kLeastArena == 256);  // in messages
 
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";
@@ -21,15 +23,17 @@ Status check_hooks(const rt_session_options& c, const rt_allocator& allocator, c
     return librt::invalid_argument("log_level: expected an rt_log_level");
   if (c.allocator != nullptr && (allocator.allocate == nullptr || allocator.free == nullptr))
     return librt::invalid_argument("rt_allocator: allocate and free must both be set");
+  if (c.arena != nullptr && (c.allocator != nullptr || c.arena_bytes < librt::kLeastArena))
+    return librt::invalid_argument("arena: expected at least 256 bytes, and no allocator");
   for (size_t i = 0; i < c.cpu_count; ++i)
     if (const int cpu = c.cpus != nullptr ? c.cpus[i] : -1; cpu < 0 || cpu >= kMostCpus)
-      return librt::invalid_argument("cpus: expected 0 to ", kMostCpus - 1, ", found ", cpu);
+      return librt::invalid_argument("cpus: expected 0 to 1023, found ", cpu);
   if (c.priority < -20 || c.priority > 19)
     return librt::invalid_argument("priority: expected -20 to 19, found ", c.priority);
   if (c.parallel == nullptr) return {};
   if (parallel.run == nullptr || parallel.threads < 1 || parallel.threads > librt::kMostThreads)
-    return librt::invalid_argument("rt_parallel: run must be set, and threads 1 to ", librt::kMostThreads,
-                                   ", not ", parallel.threads);
+    return librt::invalid_argument("rt_parallel: run must be set, and threads 1 to 4096, not ",
+                                   parallel.threads);
   if (c.threads != 0 || c.cpu_count > 0 || c.priority != 0)
     return librt::invalid_argument(
         "parallel: threads, cpus and priority are of librt's own threads; leave them "
@@ -76,6 +80,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
   rt_parallel parallel;
   RT_TRY(librt::api::take_in(c.parallel, parallel, "rt_parallel"));
   RT_TRY(check_hooks(c, allocator, parallel));
+  if (c.arena != nullptr) allocator = librt::arena_allocator(c.arena, c.arena_bytes);
   librt::SessionOptions options{.backend = string(c.backend),
                                 .device = string(c.device),
                                 .entry = c.entry != nullptr ? c.entry : string(default_entry),

@@ -7,8 +7,8 @@
 namespace librt {
 namespace {
 
-template <class Number>
-void append_number(std::string& out, Number part) {
+template <class Float>
+void append_float(std::string& out, Float part) {
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, part);
   out.append(buffer, end.ptr);
@@ -17,16 +17,23 @@ void append_number(std::string& out, Number part) {
 }  // namespace
 
 void append(std::string& out, int64_t part) {
-  append_number(out, part);
+  if (part < 0) out.push_back('-');
+  append(out, part < 0 ? -static_cast<uint64_t>(part) : static_cast<uint64_t>(part));
 }
+// std::to_chars of integers takes 400 bytes, half of it a table.
 void append(std::string& out, uint64_t part) {
-  append_number(out, part);
+  char buffer[20];
+  char* const end = buffer + sizeof buffer;
+  char* first = end;
+  do *--first = static_cast<char>('0' + part % 10);
+  while ((part /= 10) > 0);
+  out.append(first, end);
 }
 void append(std::string& out, float part) {
-  append_number(out, part);
+  append_float(out, part);
 }
 void append(std::string& out, double part) {
-  append_number(out, part);
+  append_float(out, part);
 }
 
 namespace text_detail {

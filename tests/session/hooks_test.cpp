@@ -310,6 +310,66 @@ TEST_F(Hooks, MemoryComesFromTheAllocatorAndGoesBack) {
   EXPECT_EQ(memory.wrong, 0u);
 }
 
+TEST_F(Hooks, MemoryComesFromAnArenaThatIsLargeEnough) {
+  const std::vector<float> wanted = expected();
+  // The least that is enough, by trying: too little is an error, and the next session has the arena for
+  // itself.
+  std::vector<char> arena(16 << 20);
+  options_.arena = arena.data();
+  size_t enough = 0;
+  for (options_.arena_bytes = 256; enough == 0 && options_.arena_bytes <= arena.size();
+       options_.arena_bytes += options_.arena_bytes / 4) {
+    std::fill(arena.begin(), arena.end(), '\x7f');
+    rt_session* session = create();
+    if (session != nullptr && run(session) == wanted) {
+      enough = options_.arena_bytes;
+      EXPECT_EQ(run(session), wanted) << message_;
+      if (backend_name != "vulkan") {
+        rt_tensor out = RT_TENSOR_INIT;
+        ASSERT_EQ(take(rt_session_output(session, 0, &out)), "");
+        EXPECT_TRUE(out.data >= arena.data() && out.data < arena.data() + enough);
+      }
+    } else {
+      EXPECT_EQ(code_, RT_OUT_OF_MEMORY) << message_;
+    }
+    rt_session_free(session);
+    EXPECT_TRUE(std::all_of(arena.begin() + static_cast<std::ptrdiff_t>(options_.arena_bytes), arena.end(),
+                            [](char byte) { return byte == '\x7f'; }));
+  }
+  EXPECT_GT(enough, 256u);
+  if (backend_name == "cpu") {
+    // What stats() lists, and little more.
+    options_.arena_bytes = enough;
+    rt_session* session = create();
+    ASSERT_NE(session, nullptr) << message_;
+    run(session);
+    rt_memory_stats stats = RT_MEMORY_STATS_INIT;
+    ASSERT_EQ(take(rt_session_memory(session, &stats)), "");
+    EXPECT_LE(enough, 2 * (stats.arena + stats.packed + stats.states + stats.staging) + 65536);
+    rt_session_free(session);
+  }
+}
+
+TEST_F(Hooks, AnArenaThatIsTinyOrBesideAnAllocatorIsRefused) {
+  std::vector<char> arena(1 << 20);
+  options_.arena = arena.data();
+  options_.arena_bytes = 255;
+  expect_refused("arena: expected at least 256 bytes");
+  options_.arena_bytes = 0;
+  expect_refused("arena: expected at least 256 bytes");
+  Memory memory;
+  options_.arena_bytes = arena.size();
+  options_.allocator = &memory.hook;
+  expect_refused("arena");
+  options_.allocator = nullptr;
+  rt_session* first = create();
+  ASSERT_NE(first, nullptr) << message_;
+  options_.share_states_with = first;  // that one's memory is used
+  options_.backend = nullptr;
+  expect_refused("are the other session's");
+  rt_session_free(first);
+}
+
 TEST_F(Hooks, AnAllocatorThatIsIncompleteOrWrongIsRefused) {
   Memory memory;
   memory.hook.free = nullptr;

@@ -8,6 +8,7 @@
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/convert/compile.h"
 #include "tools/convert/constants.h"
+#include "tools/convert/memory_report.h"
 #include "tools/convert/training.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/export/model.h"
@@ -84,6 +85,19 @@ Status write_trained(const Options& options, Conversion& made) {
   return {};
 }
 
+/// The model as it was written.
+Result<ModelGraph> read_back(const Options& options, const std::vector<std::byte>& bytes) {
+  if (options.output.empty()) return read_model(Blob::copy_of(bytes.data(), bytes.size()));
+  return load_model(options.output);
+}
+
+Status report_memory(const Options& options, const ModelGraph& model, Conversion& made, Json& json) {
+  RT_ASSIGN(const MemoryReport report, memory_report(model, options));
+  json["memory_report"] = report.json();
+  made.text += report.text();
+  return {};
+}
+
 Status convert(const Options& options, bool check_only, Conversion& made) {
   auto loaded = load(options, made.import);
   made.warnings = made.import.warnings;
@@ -91,11 +105,23 @@ Status convert(const Options& options, bool check_only, Conversion& made) {
   ModelGraph& model = *loaded;
   if (!check_only) RT_TRY(compile(options, model, made.summary, made.bytes));
   if (options.inspect) made.graph = print(model);
-  if (check_only) return {};
+  Json json;
+  if (check_only) {
+    if (!options.memory_report) return {};
+    json["model"] = options.input;
+    RT_TRY(report_memory(options, model, made, json));
+    made.json = json_text(json);
+    return {};
+  }
   made.passes = made.summary.passes.table();
   made.warnings = warnings_of(options, made.import, made.summary);
-  made.json = json_text(summary_json(options, made.import, made.summary));
+  json = summary_json(options, made.import, made.summary);
   made.text = summary_text(options, made.import, made.summary);
+  if (options.memory_report) {
+    RT_ASSIGN(const ModelGraph written, read_back(options, made.bytes));
+    RT_TRY(report_memory(options, written, made, json));
+  }
+  made.json = json_text(json);
   return {};
 }
 

@@ -104,8 +104,14 @@ constexpr Rule kOtherOutputs[] = {
 
 constexpr Rule kCompiling[] = {
     {"--output", always,
-     [](const Options& o) { return !o.output.empty() || o.in_memory || o.inspect || o.verify; },
-     "say where to write the model, or use --inspect or --verify"},
+     [](const Options& o) {
+       return !o.output.empty() || o.in_memory || o.inspect || o.verify || o.memory_report;
+     },
+     "say where to write the model, or use --inspect, --memory-report or --verify"},
+    {"--memory-report", [](const Options& o) { return o.memory_report; },
+     [](const Options& o) { return !o.writes_onnx(); }, "is of a MODEL.rt"},
+    {"--memory-backend", [](const Options& o) { return o.memory_backend != "cpu"; },
+     [](const Options& o) { return o.memory > 0 || o.memory_report; }, "needs --memory or --memory-report"},
     {"--input", [](const Options& o) { return !o.verify_inputs.empty(); },
      [](const Options& o) { return o.verify || o.keeps_accuracy_of_16_bits() || o.measures_accuracy(); },
      "is for --verify and for measuring the error of a --precision other than fp32"},

@@ -103,6 +103,10 @@ void declare(tools::CommandLine& app, Options& options, Raw& raw) {
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
+  app.add_flag(
+      "--memory-report", options.memory_report,
+      "Report what a session of each entry will take, at the extents of --dim: of a MODEL.rt as it is, "
+      "or of what is compiled");
   app.add_option("--trim", options.trim,
                  "MODEL.rt..: write what these compiled models need of librt as --output, for a build that "
                  "holds nothing else (-DRT_TRIM=FILE)")
@@ -200,8 +204,9 @@ void declare_training(tools::CommandLine& app, Options& options, TrainingArgumen
       ->check(tools::positive())
       ->needs(memory)
       ->group(group);
-  app.add_option("--memory-backend", options.memory_backend, "For --memory: the backend to plan for")
-      ->needs(memory)
+  app.add_option("--memory-backend", options.memory_backend,
+                 "For --memory and --memory-report: the backend to plan for")
+      ->suggest(tools::backends_and({}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--tie", options.tie,

@@ -62,9 +62,10 @@ struct Options {
   std::string loss, optimizer;  ///< by name
   int64_t cache_length = 0;     ///< 0: past keys and values stay inputs of the model
   std::vector<std::pair<std::string, std::string>> cache_pairs;
-  uint64_t memory = 0;                 ///< bytes that training may take; 0: no budget
-  int64_t batch = 0;                   ///< samples of a step, for `memory`
-  std::string memory_backend = "cpu";  ///< that `memory` is planned for
+  uint64_t memory = 0;  ///< bytes that training may take; 0: no budget
+  int64_t batch = 0;    ///< samples of a step, for `memory`
+  bool memory_report = false;
+  std::string memory_backend = "cpu";  ///< that `memory` and the report are planned for
   std::optional<compiler::LoraOptions> lora;
   std::string checkpoint;     ///< weights to put into the model
   std::string save_adapter;   ///< the parameters of the checkpoint alone; empty: not written

@@ -68,7 +68,8 @@ rt::Compilation compile(const Parsed& parsed) {
   const Options& options = parsed.options;
   rt::CompilerOptions wanted;
   wanted.output = options.output;
-  wanted.check_only = options.output.empty() && !options.verify && !options.writes_weights();
+  const bool compiles = options.memory_report && options.source() != Source::Compiled;
+  wanted.check_only = options.output.empty() && !options.verify && !options.writes_weights() && !compiles;
   for (const Setting& setting : parsed.settings) wanted.settings.emplace_back(setting.name, setting.value);
   wanted.progress = Notes(options);
   return rt::Compilation::of_file(options.input, wanted);

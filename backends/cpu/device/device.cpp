@@ -86,17 +86,17 @@ CpuDevice::CpuDevice(DeviceInfo info, const DeviceOptions& options)
 }
 
 Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
-  // Blocks of 2 MiB and more are aligned to 2 MiB, so that the OS can back them with huge pages.
+  // Own blocks of 2 MiB and more are aligned to 2 MiB, so that the OS can back them with huge pages.
   constexpr size_t kLine = 64, kHugePage = size_t{2} << 20;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   const bool own = allocator_.allocate == nullptr;
+  const size_t alignment = own && bytes >= kHugePage ? kHugePage : kLine;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* block = rounded < bytes ? nullptr
                 : own           ? std::aligned_alloc(alignment, rounded)
                                 : allocator_.allocate(allocator_.user, rounded, alignment);
   if (block == nullptr)
-    return Status::make(Code::OutOfMemory, "host memory: ", own ? "" : "rt_allocator ", "cannot allocate ",
-                        bytes_text(bytes));
+    return Status::make(Code::OutOfMemory, "host memory: ", own ? "" : "the arena or rt_allocator ",
+                        "cannot allocate ", bytes_text(bytes));
   const Origin origin{allocator_, rounded, alignment};
   if (reinterpret_cast<uintptr_t>(block) % alignment != 0) {
     origin.free(block);

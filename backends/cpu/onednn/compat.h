@@ -5,6 +5,7 @@
 // scale.
 #pragma once
 
+#include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 #include <vector>

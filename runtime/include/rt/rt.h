@@ -369,13 +369,19 @@ typedef struct rt_session_options {
    * must outlive the session. */
   const rt_custom_operator* custom_operators;
   size_t custom_operator_count; /**< number of custom_operators */
+  /** Memory of the application for what an rt_allocator would be asked for, in the place of one; it must
+   * outlive the session and its rt_memory, which one thread uses at a time. Too little is RT_OUT_OF_MEMORY;
+   * `rtconvert --memory-report` says how much a session takes. NULL: none. */
+  void* arena;
+  size_t arena_bytes; /**< size of arena */
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
-#define RT_SESSION_OPTIONS_INIT                                                                            \
-  {                                                                                                        \
-    sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        NULL, 0, NULL, NULL, NULL, NULL, RT_LOG_WARNING, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0       \
+#define RT_SESSION_OPTIONS_INIT                                                                             \
+  {                                                                                                         \
+    sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0,  \
+        NULL, 0, NULL, NULL, NULL, NULL, RT_LOG_WARNING, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, \
+        0                                                                                                   \
   }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the

@@ -491,7 +491,8 @@ struct SessionOptions {
   std::vector<int32_t> cpus = {};              ///< where librt's own threads may run; empty: anywhere
   int priority = 0;                            ///< nice value of librt's own threads
   std::span<const rt_custom_operator> custom_operators =
-      {};  ///< see custom.hpp; each user outlives the session
+      {};                           ///< see custom.hpp; each user outlives the session
+  std::span<std::byte> arena = {};  ///< in the place of an allocator; outlives the session
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -709,6 +710,8 @@ class Session {
     c.priority = options.priority;
     c.custom_operators = options.custom_operators.data();
     c.custom_operator_count = options.custom_operators.size();
+    c.arena = options.arena.data();
+    c.arena_bytes = options.arena.size();
     return c;
   }
 
