@@ -42,6 +42,10 @@ struct WindowAxis {
   constexpr int64_t effective_pad_end() const noexcept {
     return (output - 1) * stride + reach() - pad_begin - input;
   }
+  /// Whether a window, or with dilation each of its taps, may lie in the padding altogether.
+  constexpr bool may_miss() const noexcept {
+    return pad_begin >= reach() || effective_pad_end() >= reach() || (kernel > 1 && dilation > input);
+  }
 };
 
 /// A convolution x [N,S..,C] * weight [O,K..,C/groups] -> y [N,S'..,O]. The two gradients and ConvTranspose

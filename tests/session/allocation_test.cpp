@@ -35,7 +35,7 @@ void count() {
 
 using Execute = int (*)(const void* primitive, void* stream, int count, const void* arguments);
 Execute find_execute() {
-  for (const char* library : {"libdnnl.so.2", "libdnnl.so.3"})
+  for (const char* library : {"libdnnl.so.2", "libdnnl.so.3", "libdnnl.so.3.6"})  // of Debian 12, others, 13
     if (void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD); loaded != nullptr)
       return reinterpret_cast<Execute>(dlsym(loaded, "dnnl_primitive_execute"));
   return nullptr;

@@ -11,7 +11,7 @@ if grep -q '^mpirun' "$tutorial"; then
   command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
   [[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
   # As root, on few cores, in a container that may forbid processes to read each other's memory.
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
   export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 fi
 rm -rf "$scratch"

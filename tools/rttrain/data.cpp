@@ -120,6 +120,9 @@ rt::Result<librt::tools::Array> read_array(const std::string& path) {
     if (!array) return as_public(array.status());
     return std::move(*array);
   }
+  std::error_code error_code;
+  if (!std::filesystem::is_regular_file(path, error_code) && std::filesystem::exists(path, error_code))
+    return bad_data(path + ": expected an IDX or .npy file");
   auto bytes = librt::tools::read_file(path);
   if (!bytes) return as_public(bytes.status());
   if (!librt::tools::is_npy(*bytes)) return bad_data(path + ": expected an IDX or .npy file");

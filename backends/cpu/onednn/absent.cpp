@@ -18,6 +18,9 @@ namespace onednn {
 Status usable() {
   return unsupported("this build has no oneDNN (RT_ONEDNN)");
 }
+Status usable_for(const ConvGeometry&) {
+  return usable();
+}
 std::string version() {
   return "own kernels";
 }

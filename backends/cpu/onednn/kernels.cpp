@@ -146,6 +146,14 @@ Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, co
 
 }  // namespace
 
+Status usable_for(const ConvGeometry& geometry) {
+  RT_TRY(usable());
+  for (int i = 0; i < geometry.rank; ++i)
+    if (geometry.axes[static_cast<size_t>(i)].may_miss())
+      return unsupported("a window may lie in the padding altogether");
+  return {};
+}
+
 Status usable() {
   return {};
 }

@@ -65,8 +65,9 @@ Status supports_gemm(const CpuDevice&, const NodeView& node) {
 }
 
 Status supports_direct(const CpuDevice& device, const NodeView& node) {
-  RT_TRY(onednn::usable());
-  return supports_gemm(device, node);
+  RT_TRY(supports_gemm(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return onednn::usable_for(g);
 }
 
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {

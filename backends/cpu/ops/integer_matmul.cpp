@@ -357,6 +357,12 @@ struct ConvFinish {
   }
 };
 
+Status supports_exact_conv(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_exact(device, node));
+  RT_ASSIGN(const ConvGeometry g, conv_of(node));
+  return onednn::usable_for(g);
+}
+
 Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers) {
   onednn::IntegerConvolution convolution;
   RT_ASSIGN(convolution.geometry, conv_of(node));
@@ -479,7 +485,7 @@ std::span<const KernelRow> rows_integer_matmul() {
       row<create_own_matmul, supports_own>(OpKind::MatMulInteger, "matmul_integer.gemm", kBytes,
                                            kOwnPriority),
       row<create_plain_matmul>(OpKind::MatMulInteger, "matmul_integer.plain", kBytes, -10),
-      row<create_conv, supports_exact>(OpKind::ConvInteger, "conv_integer", kBytes, 10),
+      row<create_conv, supports_exact_conv>(OpKind::ConvInteger, "conv_integer", kBytes, 10),
       row<create_own_conv, supports_own_conv>(OpKind::ConvInteger, "conv_integer.gemm", kBytes, kOwnPriority),
       row<create_plain_conv>(OpKind::ConvInteger, "conv_integer.plain", kBytes, -10),
   };

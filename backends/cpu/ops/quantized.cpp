@@ -124,6 +124,12 @@ Result<ConvGeometry> conv_of(const NodeView& node) {
                        as_conv(as_integer(node.as<op::QuantizedConvAttributes>())));
 }
 
+Status supports_conv(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_matmul(device, node));
+  RT_ASSIGN(const ConvGeometry g, conv_of(node));
+  return onednn::usable_for(g);
+}
+
 Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers) {
   onednn::IntegerConvolution convolution;
   RT_ASSIGN(convolution.geometry, conv_of(node));
@@ -401,7 +407,7 @@ std::span<const KernelRow> rows_quantized() {
       row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes, 10),
       row<create_own_matmul, supports_own>(OpKind::QuantizedMatMul, "quantized_matmul.gemm", kBytes,
                                            kOwnPriority),
-      row<create_conv, supports_matmul>(OpKind::QuantizedConv, "quantized_conv", kBytes, 10),
+      row<create_conv, supports_conv>(OpKind::QuantizedConv, "quantized_conv", kBytes, 10),
       row<create_own_conv<make_integer_winograd>, supports_winograd_conv>(
           OpKind::QuantizedConv, "quantized_conv.winograd", kBytes, kOwnPriority),
       row<create_own_conv<make_conv_integer_gemm>, supports_own_conv>(

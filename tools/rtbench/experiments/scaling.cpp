@@ -54,6 +54,8 @@ std::vector<std::string> launcher(int ranks) {
   return {"env",
           "OMPI_MCA_rmaps_base_oversubscribe=1",
           "OMPI_MCA_hwloc_base_binding_policy=none",
+          "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",  // Open MPI 5
+          "PRTE_MCA_hwloc_default_binding_policy=none",
           "mpirun",
           "-n",
           std::to_string(ranks)};
