@@ -72,7 +72,7 @@ refuses 2 "number.npy: expected an array whose first axis counts samples, found 
 refuses 2 "expects samples of" rttrain net.rt --data none.npy --labels labels.npy --backend cpu
 refuses 2 "rest.npy: expected samples of u8 [28,28] as in the other files, found f32" rttrain net.rt --data images.npy rest.npy --labels labels.npy --backend cpu
 refuses 2 "expected a whole number" rttrain net.rt --data images.npy --labels halves.npy --backend cpu
-refuses 2 "net.rt: expected an IDX or .npy file" rttrain net.rt --data images.npy --labels net.rt --backend cpu
+refuses 2 "net.rt: expected an IDX file" rttrain net.rt --data images.npy --labels net.rt --backend cpu
 
 echo "--- what is left out"
 train --epochs 2 --batch 25 >/dev/null 2>default.err

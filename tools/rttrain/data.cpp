@@ -1,9 +1,12 @@
 #include "tools/rttrain/data.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <span>
 
 #include "tools/data/compare.h"
 #include "tools/data/idx.h"
@@ -113,19 +116,23 @@ rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt:
   return pictures_of({read, digest}, std::move(labels), {}, options, inputs);
 }
 
+bool is_npy_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  std::array<char, 8> begin{};
+  std::ifstream(path, std::ios::binary).read(begin.data(), begin.size());
+  return librt::tools::is_npy(std::as_bytes(std::span(begin)));
+}
+
 /// An IDX or .npy file, by its content.
 rt::Result<librt::tools::Array> read_array(const std::string& path) {
-  if (librt::tools::is_idx_file(path)) {
+  if (!is_npy_file(path)) {
     auto array = librt::tools::read_idx(path);
     if (!array) return as_public(array.status());
     return std::move(*array);
   }
-  std::error_code error_code;
-  if (!std::filesystem::is_regular_file(path, error_code) && std::filesystem::exists(path, error_code))
-    return bad_data(path + ": expected an IDX or .npy file");
   auto bytes = librt::tools::read_file(path);
   if (!bytes) return as_public(bytes.status());
-  if (!librt::tools::is_npy(*bytes)) return bad_data(path + ": expected an IDX or .npy file");
   std::string error;
   auto array = librt::tools::parse_npy(std::move(*bytes), error);
   if (!array) return bad_data(path + ": " + error);
