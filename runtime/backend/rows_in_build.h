@@ -14,8 +14,8 @@
 namespace librt {
 
 /// The rows whose operator, and at least one of whose types, the build holds. What the other rows create is
-/// referred to by nothing else, so the compiler leaves it out. static: else GCC 14 gives the table of each file
-/// external linkage, though its argument has none, and the linker keeps one of those named alike.
+/// referred to by nothing else, so the compiler leaves it out. static: else GCC 14 gives the table of each
+/// file external linkage, though its argument has none, and the linker keeps one of those named alike.
 template <const auto& rows>
 static std::span<const KernelRow> rows_in_build() noexcept {
   if constexpr (!build::kTrimmed) {
