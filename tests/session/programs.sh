@@ -76,6 +76,27 @@ assert entry["inputs"][0]["dims"][0] == "batch" and entry["inputs"][0]["dtype"] 
 assert entry["outputs"][0]["dims"][-1] == 10, entry
 assert model["bytes"] == int(sys.argv[2]) and "metadata" in model and model["producer"], model
 END
+echo "--- what a session takes, before there is one"
+"$bin/rtconvert" trained.rt --memory-report --dim batch=3 --json >memory.json
+python memory.json <<'END'
+import json, sys
+entries = json.load(open(sys.argv[1]))["memory_report"]
+assert [x["entry"] for x in entries] == ["infer", "train_step"], entries
+for x in entries:
+    parts = ("packed_bytes", "state_bytes", "working_bytes", "staging_bytes")
+    assert x["session_bytes"] == sum(x[part] for part in parts) and x["working_bytes"] > 0, x
+    assert x["state_bytes"] >= x["file_weight_bytes"] > 200_000, x  # LeNet-5 has 61,706 weights
+assert entries[1]["working_bytes"] > entries[0]["working_bytes"], entries
+END
+"$bin/rtconvert" zoo:lenet5 --memory-report --dim batch=2 >memory.txt
+grep -q "^session     entry 'infer' on cpu.*: .* KiB (packed weights" memory.txt || fail "the report: $(cat memory.txt)"
+"$bin/rtconvert" zoo:lenet5 -o measured.rt --memory-report >memory.txt
+grep -q "^session     entry 'infer' on cpu at batch=1: " memory.txt || fail "the report: $(cat memory.txt)"
+refuses 2 "is of a MODEL.rt" rtconvert zoo:lenet5 -o net.onnx --memory-report
+refuses 2 "needs --memory or --memory-report" rtconvert zoo:lenet5 -o net.rt --memory-backend cuda
+refuses 2 "unknown backend 'nothing'" rtconvert trained.rt --memory-report --memory-backend nothing
+refuses 2 "has no such symbol" rtconvert trained.rt --memory-report --dim btach=2
+
 "$bin/rtrun" trained.rt --inspect >inspect.txt
 grep -q '^entry       train_step$' inspect.txt || fail "no train_step: $(cat inspect.txt)"
 grep -q '^  parameter conv1.weight f32' inspect.txt || fail "no weights: $(cat inspect.txt)"
