@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -199,11 +198,6 @@ Result<size_t> put_weights(const std::string& source, const std::string& folder,
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
   RT_TRY(exporter.run(model, pending).in(source));
   return exporter.count();
-}
-
-std::string folder_of(const std::string& source) {
-  const std::string folder = std::filesystem::path(source).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <climits>
-#include <filesystem>
 #include <new>
 #include <tuple>
 
 #include "tools/data/file.h"
 #include "tools/onnx/importer.h"
 #include "tools/onnx/lost_weights.h"
+#include "tools/onnx/model_file.h"
 #include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
@@ -58,10 +58,7 @@ Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const Imp
 Result<ModelGraph> import_onnx(const std::string& path, const ImportOptions& options, ImportReport& report) {
   try {
     ImportOptions with_folder = options;
-    if (with_folder.external_folder.empty()) {
-      with_folder.external_folder = std::filesystem::path(path).parent_path().string();
-      if (with_folder.external_folder.empty()) with_folder.external_folder = ".";
-    }
+    if (with_folder.external_folder.empty()) with_folder.external_folder = folder_of(path);
     RT_ASSIGN(const tools::Bytes bytes, tools::read_file(path, INT_MAX));  // Protocol Buffers hold 2 GiB
     auto model = import_onnx_bytes(bytes, with_folder, report);
     if (!model.ok()) return std::move(model).status().in(path);

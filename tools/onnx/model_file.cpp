@@ -36,11 +36,6 @@ bool is_external(const rt_onnx::TensorProto& tensor) {
   return tensor.data_location() == 1;
 }
 
-fs::path folder_of_file(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? fs::path(".") : folder;
-}
-
 Status fill(const PendingElements& pending) {
   RT_ASSIGN(const Blob elements, pending.make());
   tools::clear_elements(*pending.tensor);
@@ -108,7 +103,7 @@ class ModelFileWriter {
   bool stays_in_folder() const {
     std::error_code error;
     return options_.source_folder.empty() ||
-           fs::equivalent(options_.source_folder, folder_of_file(target_), error);
+           fs::equivalent(options_.source_folder, folder_of(target_), error);
   }
 
   /// External data of the source becomes the model's own.
@@ -177,6 +172,11 @@ class ModelFileWriter {
 };
 
 }  // namespace
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
 
 Status fill_elements(const std::vector<PendingElements>& pending) {
   for (const PendingElements& each : pending) RT_TRY(fill(each));

@@ -30,6 +30,9 @@ struct ModelFileOptions {
   std::string source_folder;  ///< where the external data lies that the model has; empty: it has none
 };
 
+/// The folder of a model's file, where its external data lies; "." for a name without one.
+std::string folder_of(const std::string& path);
+
 /// Puts all pending elements into the message.
 Status fill_elements(const std::vector<PendingElements>& pending);
 
