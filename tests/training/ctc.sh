@@ -22,8 +22,7 @@ awk -v a="$(number validation_label_error_rate "$first")" -v b="$(number validat
   'BEGIN { exit !(a > 0.05 && b <= 0.02 && validation > 0 && validation < 2 * loss) }' || fail "from $first to $last"
 
 if command -v mpirun >/dev/null && [[ -e $bin/../lib/librt/communicator_mpi.so && $backend == cpu ]]; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
-  export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+  . "$(dirname "$0")/../support/open_mpi.sh"
   "$bin/rtconvert" model.onnx -o ranks.rt --train --loss ctc --optimizer adam --data-parallel >/dev/null
   "$bin/rttrain" ranks.rt "${options[@]}" --epochs 3 --json 2>/dev/null | tail -n 1 >one
   mpirun -n 2 "$bin/rttrain" ranks.rt "${options[@]}" --epochs 3 --json 2>/dev/null | tail -n 1 >two

@@ -10,9 +10,7 @@ command -v python3 >/dev/null || skip "there is no python3, which makes the tuto
 if grep -q '^mpirun' "$tutorial"; then
   command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
   [[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
-  # As root, on few cores, in a container that may forbid processes to read each other's memory.
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
-  export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+  . "$(dirname "$0")/../support/open_mpi.sh"
   # Debian 13's mpirun (Open MPI 5.0.7) crashes.
   ! grep -q '^mpirun.* : ' "$tutorial" || mpirun -n 1 true : -n 1 true >/dev/null 2>&1 ||
     skip "this mpirun cannot start two programs: $(mpirun --version | head -n 1)"

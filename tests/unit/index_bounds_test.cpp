@@ -44,5 +44,16 @@ TEST(IndexBounds, TheSmallestTableCountsAlsoAfterMovements) {
   EXPECT_EQ(compiler::index_bounds(graph), (std::map<std::string, int64_t>{{"index", 5}, {"picked", 6}}));
 }
 
+TEST(IndexBounds, LabelOfOneSample) {
+  Graph graph;
+  compiler::Builder builder(graph);
+  const ValueId scores = builder.input("scores", DType::F32, {{.extent = 7}});
+  const ValueId labels = builder.input("labels", DType::I64, {});
+  builder.output(builder.cast(labels, DType::F32));
+  builder.output(scores);
+  ASSERT_TRUE(builder.status().ok()) << builder.status().message();
+  EXPECT_EQ(compiler::index_bounds(graph), (std::map<std::string, int64_t>{{"labels", 7}}));
+}
+
 }  // namespace
 }  // namespace librt::test

@@ -60,6 +60,13 @@ Result<ModelGraph> load(const Options& options, onnx::ImportReport& report) {
   return model;
 }
 
+/// Reports the second file of an ONNX model, if it has one.
+void add_external_data(const std::string& file, std::string& text, Json& json) {
+  if (file.empty()) return;
+  json["external_data"] = file;
+  append(text, external_data_line(file), "\n");
+}
+
 /// Writes trained weights to a file other than a compiled model.
 Status write_trained(const Options& options, Conversion& made) {
   const bool exports = options.save_adapter.empty();
@@ -77,10 +84,7 @@ Status write_trained(const Options& options, Conversion& made) {
                                                              : options.input;
   Json json = {{"output", output}, {"weights", weights.count}};
   made.text = text("file        ", output, ", ", weights.count, " weights of ", source, "\n");
-  if (!weights.file.empty()) {
-    json["external_data"] = weights.file;
-    append(made.text, external_data_line(weights.file), "\n");
-  }
+  add_external_data(weights.file, made.text, json);
   made.json = json_text(json);
   return {};
 }
@@ -132,10 +136,7 @@ Status write_published(const Options& options, Conversion& made) {
   Json json = {{"output", options.output}, {"onnx_nodes", written.nodes}, {"opset", written.opset}};
   made.text =
       text("file        ", options.output, ", ", written.nodes, " nodes of opset ", written.opset, "\n");
-  if (!written.weights.empty()) {
-    json["external_data"] = written.weights;
-    append(made.text, external_data_line(written.weights), "\n");
-  }
+  add_external_data(written.weights, made.text, json);
   made.json = json_text(json);
   return {};
 }

@@ -25,8 +25,8 @@ inline constexpr bool kBuilt = false;  ///< absent.cpp stands in for the other f
 #endif
 /// Unsupported, with the reason, in a build without oneDNN.
 Status usable();
-/// Nor for a window that lies in the padding: oneDNN 3.7 reads out of bounds there (brgemm on AVX2; a kernel
-/// of 1, a stride of 2, one position of padding).
+/// Also for a convolution of which a window may lie in the padding altogether: oneDNN 3.7 reads out of bounds
+/// there (brgemm on AVX2; a kernel of 1, a stride of 2, one position of padding).
 Status usable_for(const ConvGeometry& geometry);
 
 /// Version of the loaded library: "oneDNN 2.6.3"; in a build without it "own kernels".

@@ -24,7 +24,7 @@ const Dim* class_dim(const Graph& graph, const Value& labels) {
   if (graph.outputs.size() < 2) return nullptr;
   const Value& scores = graph[graph.outputs[1]];
   if (scores.rank() != labels.rank() + 1) return nullptr;
-  for (int axis = scores.rank() - 1; axis > 0; --axis) {
+  for (int axis = scores.rank() - 1; axis >= 0; --axis) {
     std::vector<Dim> rest = scores.dims;
     rest.erase(rest.begin() + axis);
     if (rest == labels.dims) return &scores.dims[static_cast<size_t>(axis)];
