@@ -613,5 +613,36 @@ TEST(ImporterOperators, BitCastOfIntegersAndConstants) {
   EXPECT_EQ(bits, 0xc0000000u);
 }
 
+/// As detectors are exported: scores[mask] and mask.nonzero() are two nodes, and TopK needs their counts to
+/// be equal.
+TEST(ImporterPositions, OfOneMaskAreOneSymbol) {
+  ImporterModel model(17);
+  model.input("scores", {"n"});
+  model.input("mask", {"n"}, ImporterModel::kBool);
+  model.integers("most", {1}, {1000});
+  model.integers("one", {1}, {1});
+  model.node("NonZero", {"mask"}, {"first"});
+  model.node("Transpose", {"first"}, {"places"});
+  model.node("GatherND", {"scores", "places"}, {"kept"});
+  model.node("NonZero", {"mask"}, {"second"});
+  model.node("Shape", {"second"}, {"shape"});
+  model.node("Gather", {"shape", "one"}, {"count"});
+  model.node("Concat", {"most", "count"}, {"limits"}, {{"axis", 0}});
+  model.node("ReduceMin", {"limits"}, {"k"});
+  model.node("TopK", {"kept", "k"}, {"best", "order"});
+  model.output("best");
+  const auto imported = model.convert();
+  ASSERT_TRUE(imported.ok()) << imported.status().message() << model.reasons();
+  const std::vector<float> scores = {3, 9, 1, 7, 5, 8};
+  const auto best = [&](const std::vector<uint8_t>& mask) {
+    const ConstTensorView inputs[] = {{scores.data(), {.dtype = DType::F32, .shape = {6}}},
+                                      {mask.data(), {.dtype = DType::Bool, .shape = {6}}}};
+    return values_of(run(*imported, inputs));
+  };
+  EXPECT_EQ(best({1, 0, 1, 1, 1, 0}), (std::vector<float>{7, 5, 3, 1}));
+  EXPECT_EQ(best({1, 0, 0, 0, 0, 1}), (std::vector<float>{8, 3}));
+  EXPECT_EQ(best({0, 0, 0, 0, 0, 0}), std::vector<float>());
+}
+
 }  // namespace
 }  // namespace librt::onnx

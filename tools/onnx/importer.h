@@ -65,6 +65,7 @@ class Importer {
     std::vector<ValueId> captured = {};     ///< those of them that became inputs, in order
     std::vector<std::string> fitted = {};   ///< what symbols of a branch have become
     NarrowTypes narrow_types = {};
+    ValuesByInput positions = {};
     StringLists strings = {};
     int depth = 0;
   };
@@ -186,8 +187,8 @@ class Importer {
   void add_input(const rt_onnx::ValueInfoProto& input, Scope& scope);
   /// State besides the graph that importers of nodes in the current frame read and write.
   ImportNotes notes() {
-    return {frame_->narrow_types, frame_->strings, report_.warnings, report_.metadata, options_,
-            model_inputs_,        report_.producer};
+    return {frame_->narrow_types, frame_->strings, frame_->positions, report_.warnings,
+            report_.metadata,     options_,        model_inputs_,     report_.producer};
   }
   void see_symbol(const std::string& symbol);
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);

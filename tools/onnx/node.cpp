@@ -30,6 +30,12 @@ StringList NodeContext::strings(size_t i) {
   return found == notes_.strings.end() ? nullptr : found->second;
 }
 
+ValueId NodeContext::positions_of(ValueId id) {
+  ValueId& positions = notes_.positions.try_emplace(id, kNoValue).first->second;
+  if (positions == kNoValue) positions = emit.emit(op::NonZeroAttributes{}, {id});
+  return positions;
+}
+
 size_t NodeContext::output_count() const {
   return static_cast<size_t>(node.output_size());
 }

@@ -34,11 +34,14 @@ using NarrowTypes = std::map<ValueId, int>;
 /// A string tensor is stored as indices into a list of strings.
 using StringList = std::shared_ptr<const std::vector<std::string>>;
 using StringLists = std::map<ValueId, StringList>;
+/// What a node without attributes makes of its input.
+using ValuesByInput = std::map<ValueId, ValueId>;
 
 /// State besides the graph that a node's importer reads and writes.
 struct ImportNotes {
   NarrowTypes& narrow;
   StringLists& strings;
+  ValuesByInput& positions;  ///< NonZero of values
   std::vector<std::string>& warnings;
   std::map<std::string, std::string>& metadata;
   const ImportOptions& options;
@@ -72,6 +75,9 @@ class NodeContext {
   /// The list that the elements of input i index; null if it has no strings. An importer that does not call
   /// this gets no strings: see check_all_read().
   StringList strings(size_t i);
+  /// NonZero of a value, one for all of its uses: exporters write it once for each, and two nodes would have
+  /// two numbers of positions, unrelated to all that is inferred.
+  ValueId positions_of(ValueId id);
   void set_strings(ValueId id, StringList list) { notes_.strings[id] = std::move(list); }
   /// Whether PyTorch wrote the model, whose meaning counts where it differs from ONNX's definition.
   bool is_from_pytorch() const { return notes_.producer.starts_with("pytorch"); }

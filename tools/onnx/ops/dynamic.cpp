@@ -7,7 +7,7 @@ namespace {
 
 Status non_zero(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  return c.result(c.emit.emit(op::NonZeroAttributes{}, {c.input(0)}));
+  return c.result(c.positions_of(c.input(0)));
 }
 
 Status unique(NodeContext& c) {
@@ -35,7 +35,7 @@ Status compress(NodeContext& c) {
   const ValueId x = flatten ? reshape_to(c.emit, c.input(0), {-1}) : c.input(0);
   op::GatherAttributes attributes;
   RT_ASSIGN(attributes.axis, c.axis(c.integer("axis", 0), flatten ? 1 : c.rank()));
-  const ValueId places = reshape_to(c.emit, c.emit.emit(op::NonZeroAttributes{}, {c.input(1)}), {-1});
+  const ValueId places = reshape_to(c.emit, c.positions_of(c.input(1)), {-1});
   return c.result(c.emit.emit(attributes, {x, places}));
 }
 
