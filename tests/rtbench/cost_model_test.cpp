@@ -7,10 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <utility>
-#include <vector>
 
-#include "runtime/session/prepare/shapes.h"
 #include "tools/rtbench/calibration_models.h"
 #include "tools/rtbench/workload.h"
 
@@ -30,28 +27,6 @@ TEST(TimeCurves, AreInterpolatedBetweenLogarithms) {
   EXPECT_NEAR(curve.at(1e3), std::sqrt(1e-6 * 1e-5), 1e-10);
   EXPECT_NEAR(curve.at(1e6), 1e-3, 1e-8);
   EXPECT_NEAR(curve.at(3e6), 3e-3, 1e-8) << "above the last size in proportion";
-}
-
-TEST(AssumedInputs, FollowDefinitions) {
-  Graph graph;
-  graph.symbols = {{.name = "steps", .bound = 12}, {.name = "batch"}, {.name = "windows"}};
-  // windows = floor(steps / 3) + batch
-  graph.symbols[2].definition = {{ExtentOp::Symbol, 0},
-                                 {ExtentOp::Constant, 3},
-                                 {ExtentOp::FloorDivide, 0},
-                                 {ExtentOp::Symbol, 1},
-                                 {ExtentOp::Add, 0}};
-  graph.values = {{.name = "x", .dims = {{.symbol = 1}, {.symbol = 0}, {.extent = 5}}},
-                  {.name = "targets", .dims = {{.symbol = 2}, {}}}};
-  graph.inputs = {0, 1};
-  const auto shapes = [&](std::vector<int64_t> given) {
-    const std::vector<TensorInfo> infos = assumed_inputs(graph, std::move(given));
-    EXPECT_TRUE(check_inputs(graph, infos).ok()) << check_inputs(graph, infos).message();
-    return std::pair(infos[0].shape, infos[1].shape);
-  };
-  EXPECT_EQ(shapes({}), std::pair(Shape({1, 12, 5}), Shape({5, 1})));
-  EXPECT_EQ(shapes({-1, 32}), std::pair(Shape({32, 12, 5}), Shape({36, 1})));
-  EXPECT_EQ(shapes({6, 2, -1}), std::pair(Shape({2, 6, 5}), Shape({4, 1})));
 }
 
 class Profiles : public testing::Test {

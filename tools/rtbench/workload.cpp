@@ -1,8 +1,5 @@
 #include "tools/rtbench/workload.h"
 
-#include <utility>
-#include <vector>
-
 #include "runtime/model/reader.h"
 #include "runtime/session/prepare/shapes.h"
 #include "tools/compiler/report.h"
@@ -25,18 +22,18 @@ std::optional<ModelWork> model_work(const BenchModel& model, const std::map<std:
     made.graph = std::make_shared<const ModelGraph>(std::move(loaded));
     const Graph* graph = entry_graph(*made.graph, model);
     if (graph == nullptr) return invalid_argument("there is no entry to run");
-    std::vector<int64_t> given;
-    for (const Symbol& symbol : graph->symbols) {
-      const auto of_name = extents.find(symbol.name);
-      given.push_back(of_name != extents.end() ? of_name->second : -1);
-    }
-    const std::vector<TensorInfo> inputs = assumed_inputs(*graph, std::move(given));
+    std::vector<TensorInfo> inputs = assumed_inputs(*graph);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const std::vector<Dim>& dims = (*graph)[graph->inputs[i]].dims;
-      for (size_t axis = 0; axis < dims.size(); ++axis)
-        if (!dims[axis].is_known() && dims[axis].symbol >= 0)
-          made.extents[graph->symbols[static_cast<size_t>(dims[axis].symbol)].name] =
-              inputs[i].shape[static_cast<int>(axis)];
+      Shape shape = inputs[i].shape;
+      for (size_t axis = 0; axis < dims.size(); ++axis) {
+        if (dims[axis].is_known() || dims[axis].symbol < 0) continue;
+        const std::string& name = graph->symbols[static_cast<size_t>(dims[axis].symbol)].name;
+        if (const auto given = extents.find(name); given != extents.end())
+          shape[static_cast<int>(axis)] = given->second;
+        made.extents[name] = shape[static_cast<int>(axis)];
+      }
+      inputs[i].shape = shape;
     }
     RT_TRY(check_inputs(*graph, inputs));
     const std::string precision = is_quantized(model.precision) ? std::string() : model.precision;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "runtime/backend/registry.h"
 #include "runtime/session/prepare/cost_model.h"
@@ -24,15 +23,15 @@ std::string decimal(double thousandths, const char* unit) {
 
 /// Inputs for an estimate; for throughput leading extents that are free become a batch.
 std::vector<TensorInfo> inputs_for(const Graph& graph, bool throughput) {
-  std::vector<int64_t> given(graph.symbols.size(), -1);
-  for (const ValueId input : graph.inputs) {
-    const std::vector<Dim>& dims = graph[input].dims;
-    if (!throughput || dims.empty() || dims[0].is_known() || dims[0].symbol < 0) continue;
-    const auto batch = static_cast<size_t>(dims[0].symbol);
-    const Symbol& symbol = graph.symbols[batch];
-    if (symbol.definition.empty() && symbol.bound <= 0) given[batch] = kThroughputBatch;
+  std::vector<TensorInfo> inputs = assumed_inputs(graph);
+  for (size_t i = 0; throughput && i < inputs.size(); ++i) {
+    const std::vector<Dim>& dims = graph[graph.inputs[i]].dims;
+    if (dims.empty() || dims[0].is_known() || inputs[i].shape[0] != 1) continue;
+    Shape shape = inputs[i].shape;
+    shape[0] = kThroughputBatch;
+    inputs[i].shape = shape;
   }
-  return assumed_inputs(graph, std::move(given));
+  return inputs;
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "runtime/session/prepare/shapes.h"
 
-#include <algorithm>
-
 #include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/page.h"
 
@@ -108,25 +106,18 @@ std::vector<uint8_t> shape_inputs(const Graph& graph) {
   return inputs;
 }
 
-std::vector<TensorInfo> assumed_inputs(const Graph& graph, std::vector<int64_t> given) {
-  std::vector<int64_t>& extents = given;
-  extents.resize(graph.symbols.size(), -1);
-  // Definitions are of symbols that have none themselves.
-  for (const bool defined : {false, true})
-    for (size_t i = 0; i < extents.size(); ++i) {
-      const Symbol& symbol = graph.symbols[i];
-      if (extents[i] >= 0 || symbol.definition.empty() == defined) continue;
-      if (defined) extents[i] = evaluate(symbol.definition, extents).value_or(-1);
-      if (extents[i] < 0) extents[i] = std::max<int64_t>(symbol.bound, 1);
-    }
+std::vector<TensorInfo> assumed_inputs(const Graph& graph) {
   std::vector<TensorInfo> infos;
   for (const ValueId input : graph.inputs) {
     TensorInfo info{.dtype = graph[input].dtype, .shape = {}};
     for (const Dim& dim : graph[input].dims) {
-      const bool named = dim.symbol >= 0 && static_cast<size_t>(dim.symbol) < extents.size();
-      info.shape.push_back(dim.is_known() ? dim.extent
-                           : named        ? extents[static_cast<size_t>(dim.symbol)]
-                                          : 1);
+      int64_t extent = dim.extent;
+      if (!dim.is_known()) {
+        const bool named = dim.symbol >= 0 && static_cast<size_t>(dim.symbol) < graph.symbols.size();
+        const int64_t bound = named ? graph.symbols[static_cast<size_t>(dim.symbol)].bound : 0;
+        extent = bound > 0 ? bound : 1;
+      }
+      info.shape.push_back(extent);
     }
     infos.push_back(info);
   }

@@ -25,8 +25,7 @@ std::vector<uint8_t> shape_deciding(const Graph& graph);
 /// is, or computes, a shape operand). Such values must be known while planning.
 std::vector<uint8_t> shape_inputs(const Graph& graph);
 
-/// Concrete infos for an estimate before any input is known. The extent of a symbol is the one `given`, by
-/// symbol (-1 or absent: none); else that of its definition; else its bound, else 1.
-std::vector<TensorInfo> assumed_inputs(const Graph& graph, std::vector<int64_t> given = {});
+/// Concrete infos for an estimate before any input is known: dynamic extents become their bound, else 1.
+std::vector<TensorInfo> assumed_inputs(const Graph& graph);
 
 }  // namespace librt
