@@ -26,6 +26,7 @@ std::vector<Case> cases_matmul() {
   cases.push_back(
       no_gradient(make_case("matmul_matrix_vector", op::MatMulAttributes{}, {f32({3, 6}), f32({6})})));
   cases.push_back(make_case("matmul_empty", op::MatMulAttributes{}, {f32({0, 4}), f32({4, 3})}));
+  cases.push_back(make_case("matmul_empty_sums", op::MatMulAttributes{}, {f32({5, 0}), weight({0, 3})}));
   op::MatMulAttributes transposed;
   transposed.transpose_a = true;
   cases.push_back(make_case("matmul_transpose_a", transposed, {f32({7, 5}), f32({7, 3})}));

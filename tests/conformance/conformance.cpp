@@ -3,13 +3,13 @@
 //
 // For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
 // run into guarded user memory; with --specials run on NaN, infinities and the like, with --hostile on
-// indices and integers outside of what is valid; run at another batch size and back. Some cases are repeated
-// with failing allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it with a
-// reason; a listed case that is not a gap fails.
+// indices and integers outside of what is valid; with --operands run with constants as inputs and inputs as
+// constants; run at another batch size and back. Some cases are repeated with failing allocations. A case
+// that the backend leaves to the CPU is a gap: gaps.txt must list it with a reason; a listed case that is not
+// a gap fails.
 //
-//   conformance --backend cpu [--filter REGEX] [--every N] [--gaps FILE] [--refused FILE] [--validation]
-//   [--specials]
-//               [--hostile]
+//   conformance --backend cpu [--filter REGEX] [--every N] [--gaps FILE] [--refused FILE]
+//               [--validation] [--specials] [--hostile] [--operands]
 //
 // --every N: the Nth case of the list, the 2Nth and so on. --refused: more gaps, whose reasons are those that
 // the plan gives.
@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -46,6 +47,7 @@ struct Options {
   bool validation = false;
   bool specials = false;         ///< also NaN, infinities and the like
   bool hostile = false;          ///< also indices and integers outside of what is valid
+  bool operands = false;         ///< also with constants as inputs and inputs as constants
   rt_session* device = nullptr;  ///< the session whose device is used; null to open one
 };
 
@@ -370,6 +372,50 @@ Complaint check_hostile(const Case& c, const Options& options, const Values& val
   return {};
 }
 
+/// The case with each operand that is no shape operand a constant or an input, as `constant` says; nullopt if
+/// it is so already, or if no input would be left.
+std::optional<Case> with_operands(const Case& c, const std::function<bool(size_t operand)>& constant) {
+  const uint32_t shape_operands = ops::page_of(c.op.type)->shape_operands;
+  Case other{c.name, c.op, c.inputs, c.outputs, c.gradient, c.tolerance, c.special};
+  bool differs = false, has_input = false;
+  size_t operand = 0;
+  for (size_t i = 0; i < other.inputs.size(); ++i) {
+    auto& input = other.inputs[i];
+    if (!input) continue;
+    if (i >= 32 || ((shape_operands >> i) & 1u) == 0) {
+      const bool wanted = constant(operand++);
+      differs |= input->constant != wanted;
+      input->constant = wanted;
+    }
+    has_input |= !input->constant;
+  }
+  return differs && has_input ? std::optional(std::move(other)) : std::nullopt;
+}
+
+// With all operands as inputs, with the first one alone, and with all but the first: kernels may prepare
+// constants.
+Complaint check_operands(const Case& c, const Options& options, const Values& values,
+                         const std::vector<ops::HostTensor>& want, const ops::Tolerance& tolerance) {
+  const std::pair<const char*, bool (*)(size_t)> kinds[] = {
+      {"all operands are inputs", [](size_t) { return false; }},
+      {"the first operand is an input, the others are constants", [](size_t operand) { return operand > 0; }},
+      {"the first operand is a constant, the others are inputs",
+       [](size_t operand) { return operand == 0; }}};
+  for (const auto& [name, constant] : kinds) {
+    const auto other = with_operands(c, constant);
+    if (!other) continue;
+    const auto compiled = compile(*other, values, false);
+    Complaint complaint = compiled.ok() ? Complaint() : "compile: " + compiled.status().message();
+    Runner runner;
+    if (complaint.empty()) complaint = runner.open(*compiled, options);
+    if (complaint.empty()) complaint = runner.feed(*compiled, values);
+    for (int run = 0; run < 2 && complaint.empty(); ++run)  // the first must not write to constants
+      complaint = runner.run_and_compare(want, tolerance);
+    if (!complaint.empty()) return text(name, ": ", complaint);
+  }
+  return {};
+}
+
 // Fails every allocation up to the finished plan once, one after the other: an error or success, no crash,
 // and the next attempt works.
 Complaint check_allocations(const Compiled& compiled, const Options& options, const Values& values,
@@ -438,6 +484,7 @@ Outcome run_case(const Case& c, const Options& given, SharedDevice& device, bool
   if (complaint.empty() && options.specials)
     complaint = check_specials(c, runner, *compiled, values, tolerance);
   if (complaint.empty() && options.hostile) complaint = check_hostile(c, options, values, tolerance);
+  if (complaint.empty() && options.operands) complaint = check_operands(c, options, values, *want, tolerance);
   if (complaint.empty()) complaint = check_shapes(c, options, values, tolerance);
   if (complaint.empty() && with_allocations)
     complaint = check_allocations(*compiled, given, values, *want, tolerance);
@@ -520,6 +567,7 @@ int main(int argc, char** argv) {
     bool* const flag = argument == "--validation" ? &options.validation
                        : argument == "--specials" ? &options.specials
                        : argument == "--hostile"  ? &options.hostile
+                       : argument == "--operands" ? &options.operands
                                                   : nullptr;
     if (flag != nullptr) {
       *flag = true;

@@ -1,5 +1,6 @@
 #include "backends/vulkan/dispatch/program.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "backends/vulkan/dispatch/capabilities.h"
@@ -10,8 +11,10 @@ namespace {
 constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
-/// No device may require a larger alignment of bindings.
-constexpr uint64_t kReservedAlignment = 256;
+/// No device may require a larger alignment of bindings. Bindings without elements are bound as well.
+constexpr uint64_t reserved(uint64_t bytes) {
+  return align(std::max<uint64_t>(bytes, 1), 256);
+}
 }  // namespace
 
 Step& Step::push_axes(std::span<const int64_t> values, int64_t filler) {
@@ -51,13 +54,13 @@ void Program::update(const Ref& destination, std::vector<uint32_t> words) {
 
 Ref Program::scratch(uint64_t bytes) {
   const Ref ref{Ref::Kind::Scratch, 0, requirements_.scratch, bytes};
-  requirements_.scratch += align(bytes, kReservedAlignment);
+  requirements_.scratch += reserved(bytes);
   return ref;
 }
 
 Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write) {
   const Ref ref{Ref::Kind::Packed, 0, requirements_.packed, bytes};
-  requirements_.packed += align(bytes, kReservedAlignment);
+  requirements_.packed += reserved(bytes);
   packers_.push_back({ref.offset, bytes, std::move(write)});
   return ref;
 }
