@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "tools/compiler/builder.h"
 #include "tools/compiler/train/lora.h"
@@ -57,6 +58,71 @@ TEST(Trainable, NormalizationsTrainWhereTheirWeightsDo) {
   for (const State& state : model.states) statistics += state.kind == StateKind::Statistic;
   EXPECT_EQ(statistics, 2 * training);
   EXPECT_EQ(weight_gradients, 5u);
+}
+
+TEST(Trainable, FrozenWeightsStayConstant) {
+  const ModelGraph all_but_one = trained("resnet18", {.frozen = {"conv1.*"}});
+  std::set<std::string> names;
+  for (const State& state : all_but_one.states) names.insert(state.name);
+  EXPECT_FALSE(names.contains("conv1.weight"));
+  EXPECT_TRUE(names.contains("layer1.0.conv1.weight"));
+  const ModelGraph bias = trained("resnet18", {.trainable = {"fc.*"}, .frozen = {"*.weight"}});
+  for (const State& state : bias.states)
+    EXPECT_TRUE(state.name.starts_with("fc.bias") || state.name == "optimizer.step") << state.name;
+  auto model = build_zoo_model("resnet18");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Status unknown = add_train_entry(*model, {.frozen = {"no_such.*"}}, nullptr);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.message().find("'no_such.*' matches no weight"), std::string::npos) << unknown.message();
+}
+
+// y = (x weight + bias) scale + shift, all of one element.
+ModelGraph line() {
+  ModelGraph model;
+  Graph graph;
+  Builder builder(graph);
+  const auto constant = [&](const char* name, Shape shape) {
+    const TensorInfo info{.dtype = DType::F32, .shape = shape};
+    const ValueId id = builder.constant(info, Blob::own(std::vector<std::byte>(info.bytes())));
+    graph.values[id].name = name;
+    return id;
+  };
+  const ValueId x = builder.input("x", DType::F32, {{.extent = 4}, {.extent = 1}});
+  const ValueId y = builder.emit(op::MatMulAttributes{}, {x, constant("weight", {1, 1})});
+  const ValueId biased = builder.add(y, constant("bias", {1}));
+  builder.output(builder.add(builder.mul(biased, constant("scale", {1})), constant("shift", {1})));
+  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  return model;
+}
+
+TrainReport report_of(TrainOptions options) {
+  options.loss.loss = Loss::MeanSquaredError;
+  ModelGraph model = line();
+  TrainReport report;
+  const Status status = add_train_entry(model, options, &report);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return report;
+}
+
+TEST(Trainable, SingleValuesThatAreWeights) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(report_of({}).trained, (Names{"weight", "bias"}));
+  const TrainReport known = report_of({.known = {.parameters = {"scale"}, .single = {"shift"}}});
+  EXPECT_EQ(known.trained, (Names{"weight", "bias", "scale"}));
+  EXPECT_EQ(known.single, Names{"shift"});
+  EXPECT_EQ(report_of({.trainable = {"*"}}).trained, (Names{"weight", "bias"}));
+  EXPECT_EQ(report_of({.trainable = {"*", "shift"}}).trained, (Names{"weight", "bias", "shift"}));
+}
+
+TEST(Trainable, BuffersAreFrozenUnlessNamed) {
+  using Names = std::vector<std::string>;
+  const KnownWeights known{.buffers = {"weight", "scale"}};
+  const TrainReport report = report_of({.known = known});
+  EXPECT_EQ(report.trained, Names{"bias"});
+  EXPECT_EQ(report.frozen, Names{"weight"});
+  EXPECT_EQ(report.frozen_buffers, 1u);
+  EXPECT_EQ(report_of({.trainable = {"*"}, .known = known}).trained, Names{"bias"});
+  EXPECT_EQ(report_of({.trainable = {"*", "scale"}, .known = known}).trained, (Names{"bias", "scale"}));
 }
 
 TEST(Trainable, AdaptersFreezeAllElse) {

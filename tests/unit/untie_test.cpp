@@ -55,9 +55,10 @@ class Net {
         import_onnx_bytes(std::as_bytes(std::span(bytes)), {.untie = true, .tie = std::move(tie)}, report);
     EXPECT_TRUE(model.ok()) << model.status().message();
     compiler::TrainReport result;
-    const Status status =
-        compiler::add_train_entry(*model, {.loss = {.loss = compiler::Loss::MeanSquaredError}}, &result);
+    const Status status = compiler::add_train_entry(
+        *model, {.loss = {.loss = compiler::Loss::MeanSquaredError}, .known = report.weights}, &result);
     EXPECT_TRUE(status.ok()) << status.message();
+    single = result.single;
     for (const State& state : model->states)
       if (state.kind == StateKind::Statistic) statistics.push_back(state.name);
     std::sort(result.trained.begin(), result.trained.end());
@@ -66,7 +67,7 @@ class Net {
 
   rt_onnx::ModelProto proto;
   ImportReport report;
-  std::vector<std::string> statistics;
+  std::vector<std::string> statistics, single;
 };
 
 using Names = std::vector<std::string>;
@@ -182,6 +183,56 @@ TEST(Untie, MetadataTellParametersExactly) {
   EXPECT_NE(net.report.lost[0].find("1 parameters or statistics"), std::string::npos) << net.report.lost[0];
   EXPECT_NE(net.report.lost[0].find("(a.bias)"), std::string::npos) << net.report.lost[0];
   EXPECT_NE(net.report.lost[0].find("optimize=False"), std::string::npos) << net.report.lost[0];
+}
+
+TEST(Untie, BuffersAreNotTrainedAndSingleParametersAre) {
+  Net net;
+  auto* entry = net.graph().add_metadata_props();
+  entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  entry->set_value(
+      "\n# inputs\np_a_weight: PARAMETER target='a.weight'\np_scale: PARAMETER target='scale'\n"
+      "p_c_bias: PARAMETER target='c.bias'\nb_table: BUFFER target='table' persistent=True\n"
+      "b_zeros: BUFFER target='zeros' persistent=True\nx: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+  net.weight("a.weight", {4, 4}, false);
+  net.weight("table", {4}, false);
+  net.weight("zeros", {4}, true);  // equal to c.bias, which the exporter removed
+  net.weight("scale", {}, false);
+  net.weight("val_3", {}, false);
+  net.node("MatMul", {"x", "a.weight"}, "m");
+  net.node("Add", {"m", "table"}, "n");
+  auto* call = net.node("Add", {"n", "zeros"}, "o").add_metadata_props();
+  call->set_key("pkg.torch.onnx.fx_node");
+  call->set_value("%add : aten.add(%n, %p_c_bias)");
+  net.node("Mul", {"o", "scale"}, "p");
+  net.node("Mul", {"p", "val_3"}, "y");
+  EXPECT_EQ(net.trained(), (Names{"a.weight", "scale", "zeros"}));
+  EXPECT_TRUE(net.single.empty());  // all parameters are known
+}
+
+TEST(Untie, SingleOperandsOfLayersAreParameters) {
+  Net net;
+  net.weight("act.weight", {1}, false);
+  net.weight("shift", {1}, false);
+  net.weight("onnx::Mul_7", {1}, false);
+  net.node("PRelu", {"x", "act.weight"}, "a");
+  net.node("Mul", {"a", "onnx::Mul_7"}, "b");
+  net.node("Add", {"b", "shift"}, "y");
+  EXPECT_EQ(net.trained(), Names{"act.weight"});
+  EXPECT_EQ(net.single, Names{"shift"});
+}
+
+TEST(Untie, DetachedValuesAreReported) {
+  Net net;
+  net.weight("a.weight", {4, 4}, false);
+  net.weight("b.weight", {4, 4}, false);
+  net.node("MatMul", {"x", "a.weight"}, "m");
+  auto* call = net.node("Identity", {"m"}, "n").add_metadata_props();
+  call->set_key("pkg.torch.onnx.fx_node");
+  call->set_value("%detach : call_function[target=torch.ops.aten.detach.default](args = (%m,), kwargs = {})");
+  net.node("MatMul", {"n", "b.weight"}, "y");
+  EXPECT_EQ(net.trained(), (Names{"a.weight", "b.weight"}));
+  ASSERT_EQ(net.report.lost.size(), 1u);
+  EXPECT_NE(net.report.lost[0].find("detaches 1 values"), std::string::npos) << net.report.lost[0];
 }
 
 TEST(Untie, FoldedNormalizationsAreReported) {

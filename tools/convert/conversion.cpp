@@ -102,8 +102,10 @@ Status report_memory(const Options& options, const ModelGraph& model, Conversion
   return {};
 }
 
-Status convert(const Options& options, bool check_only, Conversion& made) {
-  auto loaded = load(options, made.import);
+Status convert(const Options& given, bool check_only, Conversion& made) {
+  auto loaded = load(given, made.import);
+  Options options = given;
+  options.training.known = made.import.weights;
   made.warnings = made.import.warnings;
   if (!loaded.ok()) return std::move(loaded).status();
   ModelGraph& model = *loaded;

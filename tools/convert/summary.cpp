@@ -157,6 +157,7 @@ Json summary_json(const Options& options, const onnx::ImportReport& import, cons
   if (options.train)
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
+                        {"single", summary.training.single},
                         {"trained_elements", summary.training.trained_elements}};
   if (summary.budget)
     json["memory"] = {{"bytes", summary.budget->total()},

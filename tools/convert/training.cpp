@@ -40,6 +40,17 @@ std::string training_text(const compiler::TrainReport& report) {
   std::string out = text("training    ", report.trained.size(), " weights of ",
                          grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
                          report.frozen.size(), " frozen");
+  if (report.frozen_buffers > 0)
+    append(out, ", ", report.frozen_buffers, " of them buffers of the PyTorch model");
+  if (!report.single.empty()) {
+    constexpr size_t kMost = 4;
+    append(out, "; not trained: ");
+    for (size_t i = 0; i < std::min(report.single.size(), kMost); ++i)
+      append(out, i > 0 ? ", '" : "'", report.single[i], "'");
+    if (report.single.size() > kMost) append(out, " and ", report.single.size() - kMost, " more");
+    append(out, ", single values that may be constants of formulas (--trainable '*,", report.single.front(),
+           "' trains one)");
+  }
   if (report.stripped_activation) append(out, "; the loss takes the input of the final activation");
   return out;
 }

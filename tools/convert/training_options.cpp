@@ -226,6 +226,12 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
           "Shell patterns of weight names, for example 'head.*,norm*'; the other weights are frozen"))
       ->delimiter(',')
       ->take_all();
+  add(app.add_option(
+          "--frozen", options.frozen,
+          "Shell patterns of weight names that are not trained, for example '*embed_positions*': ONNX "
+          "does not tell which a framework holds fixed"))
+      ->delimiter(',')
+      ->take_all();
   add(app.add_option("--batch-norm-momentum", options.batch_norm_momentum,
                      "Weight of the old running values"))
       ->check(tools::between(0.0, 1.0))

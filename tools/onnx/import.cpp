@@ -7,6 +7,7 @@
 
 #include "tools/data/file.h"
 #include "tools/onnx/importer.h"
+#include "tools/onnx/known_weights.h"
 #include "tools/onnx/lost_weights.h"
 #include "tools/onnx/model_file.h"
 #include "tools/onnx/weights_file.h"
@@ -26,6 +27,7 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
   if (options.untie) {
     report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
     report.lost = lost_weights(proto);
+    report.weights = known_weights(proto);
   }
   Importer importer(model.entries[0].graph, options, report);
   RT_TRY(importer.run(proto));

@@ -18,6 +18,7 @@
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
 #include "tools/compiler/progress.h"
+#include "tools/compiler/train/known_weights.h"
 #include "tools/data/array.h"
 #include "tools/onnx/untie.h"
 
@@ -81,6 +82,7 @@ struct ImportReport {
   std::vector<std::string> warnings;
   std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
   std::vector<std::string> lost;     ///< with `untie`: what cannot be trained because the exporter removed it
+  compiler::KnownWeights weights;    ///< with `untie`
   std::vector<std::string> kept;     ///< weights that `weights` did not replace
   std::string producer;
   int64_t ir_version = 0;

@@ -84,6 +84,18 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
              kHowToExport));
 }
 
+/// Values that the network detaches from its gradient; not those of constants that are made in the forward
+/// pass.
+size_t detached(const rt_onnx::GraphProto& graph) {
+  size_t count = 0;
+  for (const auto& node : graph.node())
+    for (const auto& entry : node.metadata_props())
+      count += node.op_type() == "Identity" && entry.key() == "pkg.torch.onnx.fx_node" &&
+               entry.value().find("target=torch.ops.aten.detach") != std::string::npos &&
+               entry.value().find("(%lift") == std::string::npos;
+  return count;
+}
+
 }  // namespace
 
 std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
@@ -99,6 +111,12 @@ std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
              "): the exporter folded them into others, as it does with batch normalizations and "
              "biases of zeros; they will not be trained; ",
              kHowToExport));
+  if (const size_t count = detached(graph); count > 0)
+    sentences.push_back(
+        text("training: the PyTorch model detaches ", count,
+             " values from the gradient, which ONNX cannot express: gradients flow through them here, and "
+             "the weights "
+             "in front of them get other updates than in PyTorch; --frozen PATTERN keeps those"));
   add_computed(graph, sentences);
   return sentences;
 }

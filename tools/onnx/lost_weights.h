@@ -1,4 +1,5 @@
-// Weights that cannot be trained from an ONNX file because the exporter folded them.
+// What an ONNX file has lost of a training: weights that the exporter folded, values that are detached from
+// the gradient.
 //
 // Knows: what PyTorch's exporters fold unless told that the model will be trained. Must not know: training.
 #pragma once

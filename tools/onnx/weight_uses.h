@@ -42,7 +42,7 @@ class WeightUses {
   explicit WeightUses(rt_onnx::GraphProto& graph);
   /// In the order of the nodes of the main graph, then of bodies.
   std::vector<WeightUse> of(const std::string& name) const;
-  /// The parameters that the PyTorch call of the node reads, from metadata.
+  /// The parameters and buffers that the PyTorch call of the node reads, from metadata.
   std::vector<std::string> parameters_of(const rt_onnx::NodeProto& node) const;
   bool is_taken(const std::string& name) const { return names_.contains(name); }
   bool is_output(const std::string& name) const { return outputs_.contains(name); }

@@ -17,6 +17,7 @@
 
 #include "runtime/graph/graph.h"
 #include "tools/compiler/train/data_parallel.h"
+#include "tools/compiler/train/known_weights.h"
 #include "tools/compiler/train/losses.h"
 #include "tools/compiler/train/optimizers.h"
 
@@ -28,6 +29,11 @@ struct TrainOptions {
   /// Shell patterns over weight names; a weight is trained when one matches. Empty: every weight, or the
   /// adapters alone where the model has some (lora.h); these are always trained.
   std::vector<std::string> trainable;
+  /// Shell patterns over weight names that stay constants whatever `trainable` says: what a framework holds
+  /// fixed, as tables of positions, which ONNX does not tell. One that matches no weight is an error.
+  std::vector<std::string> frozen;
+  /// A buffer, or a single value, is trained only where a pattern of `trainable` is its whole name.
+  KnownWeights known;
   float adapter_dropout = 0;  ///< of the adapters' inputs
   /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are over
   /// all ranks.
@@ -42,7 +48,9 @@ struct TrainOptions {
 };
 
 struct TrainReport {
-  std::vector<std::string> trained, frozen;
+  std::vector<std::string> trained, frozen;  ///< frozen: buffers as well
+  size_t frozen_buffers = 0;
+  std::vector<std::string> single;        ///< not trained: see KnownWeights
   std::vector<std::string> batch_states;  ///< set by each forward pass: running values, random counters
   int64_t trained_elements = 0;
   bool stripped_activation = false;  ///< the net ended in a softmax or sigmoid, which the loss contains

@@ -46,8 +46,15 @@ struct Use {
 /// Weight, scale or bias of a layer; the bias of a linear layer is what is added to the MatMul's result.
 bool is_layer_operand(const Graph& graph, const Node& node, size_t input,
                       const std::vector<std::optional<NodeId>>& producer) {
-  if (node.kind() == OpKind::Conv || node.kind() == OpKind::ConvTranspose || is_batch_norm(node))
-    return input > 0;
+  switch (node.kind()) {
+    case OpKind::Conv:
+    case OpKind::ConvTranspose:
+    case OpKind::LayerNorm:
+    case OpKind::RmsNorm: return input > 0;
+    case OpKind::MatMul: return true;
+    default: break;
+  }
+  if (is_batch_norm(node)) return input > 0;
   if (node.kind() != OpKind::Add) return false;
   const ValueId other = node.inputs[1 - input];
   return producer[other] && graph.nodes[*producer[other]].kind() == OpKind::MatMul;
@@ -72,16 +79,20 @@ std::vector<Use> find_uses(const Graph& graph) {
   return uses;
 }
 
-/// A weight is a named float constant that some operator computes with and that determines no shape; a single
-/// element only where it is a bias or the like, as it may also be a constant of a formula.
-bool is_weight(const Value& value, const Use& use) {
+/// Whether a constant may be a weight: named, float, some operator computes with it, and it determines no
+/// shape.
+bool is_candidate(const Value& value, const Use& use) {
   if (value.role != Role::Constant || !is_float(value.dtype) || value.name.empty()) return false;
-  const int64_t elements = value.info().elements();
-  if (elements < 2 && !use.is_running && !use.is_layer_operand) return false;
   // Nothing reads it, or it follows its batch normalization.
   if (!use.is_computed_with) return false;
   // Resize's scales; a weight may determine a shape through data, but is larger.
-  return !use.decides_shape || elements > 2 * kMaxRank;
+  return !use.decides_shape || value.info().elements() > 2 * kMaxRank;
+}
+
+/// A single element may also be a constant of a formula, if it is not a bias or the like.
+bool is_sure(const Value& value, const Use& use, const KnownWeights& known) {
+  return value.info().elements() > 1 || use.is_running || use.is_layer_operand ||
+         known.parameters.contains(value.name);
 }
 
 void add_trained(TrainReport& report, const Value& value) {
@@ -104,8 +115,14 @@ void to_state(Training& training, Value& value, StateKind kind) {
   if (is_narrow(stored)) training.stored_types[value.name] = stored;
 }
 
-/// Parameters that are states already (adapters) are always trained. Weights that no pattern matches stay
-/// constants; without patterns, all are trained, or none where there are adapters.
+bool is_match_of_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return is_match(pattern, name); });
+}
+
+/// Parameters that are states already (adapters) are always trained. Weights that no pattern of `trainable`,
+/// or one of `frozen`, matches stay constants; without patterns, all are trained, or none where there are
+/// adapters.
 Status choose_parameters(Training& training) {
   Graph& infer = training.infer;
   TrainReport& report = training.report;
@@ -117,21 +134,30 @@ Status choose_parameters(Training& training) {
       add_trained(report, value);
       has_adapters = true;
     }
+  const KnownWeights& known = training.options.known;
+  const auto is_named = [&](const std::string& name) {
+    return std::find(patterns.begin(), patterns.end(), name) != patterns.end();
+  };
   const auto is_wanted = [&](const std::string& name) {
-    if (patterns.empty()) return !has_adapters;
-    return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const std::string& pattern) { return is_match(pattern, name); });
+    if (is_match_of_any(training.options.frozen, name)) return false;
+    if (known.buffers.contains(name)) return is_named(name);
+    return patterns.empty() ? !has_adapters : is_match_of_any(patterns, name);
   };
   std::vector<std::string> refused;
   for (ValueId id = 0; id < infer.values.size(); ++id) {
     Value& value = infer.values[id];
-    if (!is_weight(value, uses[id])) continue;
+    if (!is_candidate(value, uses[id])) continue;
+    if (!is_sure(value, uses[id], known) && !is_named(value.name)) {
+      if (known.single.contains(value.name)) report.single.push_back(value.name);
+      continue;
+    }
     if (is_wanted(value.name) && is_exchangeable(value.dtype)) {
       add_trained(report, value);
       to_state(training, value, StateKind::Parameter);
       continue;
     }
     report.frozen.push_back(value.name);
+    if (known.buffers.contains(value.name)) ++report.frozen_buffers;
     if (is_wanted(value.name) && !patterns.empty())
       refused.push_back(text(value.name, " (", name_of(value.dtype), ")"));
   }
@@ -140,8 +166,14 @@ Status choose_parameters(Training& training) {
                        "; adapters (lora) can be trained on top of them");
   if (report.trained.empty())
     return invalid_argument(
-        "train: no f32, f16 or bf16 weight matches the trainable patterns; the weights are ",
+        "train: no f32, f16 or bf16 weight is left by the patterns of trainable and frozen weights; the "
+        "weights are ",
         joined(report.frozen));
+  for (const std::string& pattern : training.options.frozen)
+    if (std::none_of(report.frozen.begin(), report.frozen.end(),
+                     [&](const std::string& name) { return is_match(pattern, name); }))
+      return invalid_argument("train: the frozen pattern '", pattern,
+                              "' matches no weight; the trained ones are ", joined(report.trained));
   return {};
 }
 
