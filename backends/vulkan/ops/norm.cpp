@@ -60,8 +60,14 @@ Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node, 
   const float inverse_n = 1.0f / static_cast<float>(of.samples);
   auto program = std::make_unique<Program>("batch_norm_train");
   const Ref variance = program->scratch(static_cast<uint64_t>(of.channels) * sizeof(float));
-  add_column_reduce(*program, vulkan, {.rows = of.samples, .columns = of.channels, .scale = inverse_n}, in(0),
-                    out(3));
+  // About the first sample: the sum of values far from zero would lose the digits in which they differ.
+  add_column_reduce(*program, vulkan,
+                    {.rows = of.samples,
+                     .columns = of.channels,
+                     .scale = inverse_n,
+                     .map = of.samples > 0 ? 4u : 0u,
+                     .center = in(0)},
+                    in(0), out(3));
   add_column_reduce(
       *program, vulkan,
       {.rows = of.samples, .columns = of.channels, .scale = inverse_n, .map = 1, .center = out(3)}, in(0),

@@ -18,7 +18,9 @@ struct ColumnReduce {
   DType dtype = DType::F32;
   float scale = 1;
   /// Applied to elements first: 0 none, 1 (x - center)^2, 2 x (z - center) factor, 3 the same with a center
-  /// and a factor of each row instead of each column.
+  /// and a factor of each row instead of each column. 4: x - center, and center is added to the result: a
+  /// mean whose rounding error is in proportion to the deviations, not to the values. 5: center is added
+  /// alone.
   uint32_t map = 0;
   Ref center{}, z{}, factor{};
 };

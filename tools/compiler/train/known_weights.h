@@ -11,9 +11,8 @@ namespace librt::compiler {
 /// Names of constants. Those that are in no set are weights by their type, size and use.
 struct KnownWeights {
   std::set<std::string> parameters;  ///< weights, of whatever size
-  std::set<std::string>
-      buffers;  ///< what the framework does not train, as a frozen batch normalization's scale
-  std::set<std::string> single;  ///< of one element: a weight, or a constant of a formula
+  std::set<std::string> buffers;     ///< not trained: tables, scales of frozen normalizations
+  std::set<std::string> single;      ///< of one element: a weight, or a constant of a formula
 };
 
 }  // namespace librt::compiler
