@@ -21,6 +21,9 @@ Status usable() {
 Status usable_for(const ConvGeometry&) {
   return usable();
 }
+Status usable_for_weight_gradient(const ConvGeometry&) {
+  return usable();
+}
 std::string version() {
   return "own kernels";
 }

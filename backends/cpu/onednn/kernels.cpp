@@ -154,6 +154,19 @@ Status usable_for(const ConvGeometry& geometry) {
   return {};
 }
 
+Status usable_for_weight_gradient(const ConvGeometry& geometry) {
+  RT_TRY(usable_for(geometry));
+  constexpr int64_t kMostLanes = 16;
+  bool is_point = true, has_stride = false;
+  for (int i = 0; i < geometry.rank; ++i) {
+    is_point = is_point && geometry.axes[static_cast<size_t>(i)].kernel == 1;
+    has_stride = has_stride || geometry.axes[static_cast<size_t>(i)].stride != 1;
+  }
+  if (is_point && has_stride && geometry.input_channels / geometry.groups < kMostLanes)
+    return unsupported("oneDNN may overrun its scratchpad with a stride and fewer than 16 channels");
+  return {};
+}
+
 Status usable() {
   return {};
 }

@@ -28,6 +28,11 @@ Status usable();
 /// Also for a convolution of which a window may lie in the padding altogether: oneDNN 3.7 reads out of bounds
 /// there (brgemm on AVX2; a kernel of 1, a stride of 2, one position of padding).
 Status usable_for(const ConvGeometry& geometry);
+/// The same for the gradient of the weights. With a kernel of 1, a stride and fewer channels than a register
+/// has lanes, oneDNN 2.6 copies the points that the stride reaches a register at a time, past the end of its
+/// scratchpad (AVX2, channels last): other threads' copies and the barrier are overwritten, results are
+/// wrong, and threads wait for ever.
+Status usable_for_weight_gradient(const ConvGeometry& geometry);
 
 /// Version of the loaded library: "oneDNN 2.6.3"; in a build without it "own kernels".
 std::string version();

@@ -67,7 +67,8 @@ Status supports_gemm(const CpuDevice&, const NodeView& node) {
 Status supports_direct(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  return onednn::usable_for(g);
+  return node.kind() == OpKind::ConvWeightGrad ? onednn::usable_for_weight_gradient(g)
+                                               : onednn::usable_for(g);
 }
 
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {
