@@ -8,9 +8,7 @@ namespace librt::onnx {
 namespace {
 
 bool is_single_float(const rt_onnx::TensorProto& tensor) {
-  constexpr int kFloat = 1, kHalf = 10, kBfloat = 16;
-  const int type = tensor.data_type();
-  return (type == kFloat || type == kHalf || type == kBfloat) &&
+  return has_weight_type(tensor) &&
          std::all_of(tensor.dims().begin(), tensor.dims().end(), [](int64_t extent) { return extent == 1; });
 }
 

@@ -89,11 +89,9 @@ class Untie {
   // Float initializers, and Constant nodes, of the main graph. Pointers to them stay valid while others are
   // added.
   std::vector<std::pair<std::string, rt_onnx::TensorProto*>> weights() {
-    constexpr int kFloat = 1, kHalf = 10, kBfloat = 16;
     std::vector<std::pair<std::string, rt_onnx::TensorProto*>> found;
     const auto add = [&](const std::string& name, rt_onnx::TensorProto* tensor) {
-      const int type = tensor->data_type();
-      if (type == kFloat || type == kHalf || type == kBfloat) found.emplace_back(name, tensor);
+      if (has_weight_type(*tensor)) found.emplace_back(name, tensor);
     };
     for (auto& tensor : *graph_.mutable_initializer()) add(tensor.name(), &tensor);
     for (auto& node : *graph_.mutable_node()) {

@@ -64,6 +64,12 @@ std::optional<std::string> module_of(const rt_onnx::NodeProto& node) {
 
 }  // namespace
 
+bool has_weight_type(const rt_onnx::TensorProto& tensor) {
+  constexpr int kFloat = 1, kHalf = 10, kBfloat = 16;
+  const int type = tensor.data_type();
+  return type == kFloat || type == kHalf || type == kBfloat;
+}
+
 // Lines such as "p_fc_weight: PARAMETER target='fc.weight'".
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph) {
   std::map<std::string, std::string> names;

@@ -33,6 +33,9 @@ struct WeightUse {
   std::string parameter;                  ///< the operand's name in PyTorch, from metadata; else empty
 };
 
+/// Whether the tensor has a type of weights that are trained: f32, f16 or bf16.
+bool has_weight_type(const rt_onnx::TensorProto& tensor);
+
 /// The parameters and buffers of a net that PyTorch's newer exporter wrote, by its names in the metadata
 /// ("p_fc_weight" is "fc.weight"); empty for other files.
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
