@@ -20,9 +20,8 @@ void set_element(void* bytes, int64_t i, T value) noexcept {
   std::memcpy(static_cast<std::byte*>(bytes) + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-uint16_t saturated_half(float value) noexcept {
-  constexpr float kLargest = 65504;
-  return float_to_half(std::isfinite(value) ? std::clamp(value, -kLargest, kLargest) : value);
+float saturated(float value, float largest) noexcept {
+  return std::isfinite(value) ? std::clamp(value, -largest, largest) : value;
 }
 
 }  // namespace
@@ -35,7 +34,9 @@ void convert_floats(const void* from, DType from_type, void* to, DType to_type, 
     if (to_type == DType::F32)
       set_element(to, i, value);
     else
-      set_element(to, i, to_type == DType::F16 ? saturated_half(value) : float_to_bf16(value));
+      set_element(to, i,
+                  to_type == DType::F16 ? float_to_half(saturated(value, 65504))
+                                        : float_to_bf16(saturated(value, bf16_to_float(0x7f7f))));
   }
 }
 

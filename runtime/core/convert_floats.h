@@ -15,9 +15,9 @@ constexpr bool is_exchangeable(DType dtype) noexcept {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 
-/// Converts n values between exchangeable types, rounding to nearest even. Finite values that exceed f16
-/// saturate to its largest finite value: masks are often -3.4e38, and an infinity there gives NaN. The ranges
-/// may not overlap.
+/// Converts n values between exchangeable types, rounding to nearest even. Finite values beyond f16 or
+/// bf16 saturate to its largest finite value: masks are often -3.4e38, and an infinity there gives NaN. The
+/// ranges may not overlap.
 void convert_floats(const void* from, DType from_type, void* to, DType to_type, int64_t n) noexcept;
 
 }  // namespace librt

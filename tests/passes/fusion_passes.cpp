@@ -356,6 +356,62 @@ TEST(Half, LargeConstantsStayFinite) {
     }
 }
 
+/// A row whose scores are all masked by the lowest number has equal weights in f32. In 16 bits the mask would
+/// be minus infinity and the row NaN, if it were only rounded: as a constant, or where f32 becomes 16 bits.
+TEST(Half, MasksStayFinite) {
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const bool computed : {false, true}) {
+      Net net;
+      Builder& b = net.b;
+      const ValueId x = net.input({{.extent = 2}, {.extent = 4}});
+      const ValueId masked = net.input({{.extent = 2}, {.extent = 4}}, "masked");
+      const ValueId lowest = b.scalar(std::numeric_limits<float>::lowest(), DType::F32);
+      ValueId scores = b.emit(op::MatMulAttributes{}, {x, random_constant(b, {4, 4}, 1)});
+      const ValueId zero = b.scalar(0, DType::F32);
+      const ValueId hidden = b.emit(op::GreaterOrEqualAttributes{}, {masked, b.scalar(-9, DType::F32)});
+      if (computed)  // x's numbers are small
+        scores = b.add(scores, b.emit(op::WhereAttributes{}, {hidden, lowest, zero}));
+      else
+        scores = b.emit(op::WhereAttributes{}, {hidden, lowest, scores});
+      net.output(b.emit(op::SoftmaxAttributes{}, {scores}));
+      const auto types = node_types(net.graph, {.states = {}, .dtype = dtype});
+      ModelGraph model = model_of(net.graph);
+      ASSERT_TRUE(optimize(model, {.precision = dtype}, nullptr).ok());
+      const auto want = results_of(net.graph), got = results_of(model.entries[0].graph);
+      const auto explicitly = rounded(net.graph, {}, types);
+      ASSERT_TRUE(explicitly.ok()) << explicitly.status().message();
+      const auto simulated = results_of(*explicitly);
+      for (int64_t i = 0; i < want[0].info.elements(); ++i) {
+        EXPECT_NEAR(load_element(want[0].bytes.data(), DType::F32, i), 0.25, 1e-6);
+        EXPECT_NEAR(load_element(got[0].bytes.data(), DType::F32, i), 0.25, 1e-3) << name_of(dtype);
+        EXPECT_NEAR(load_element(simulated[0].bytes.data(), DType::F32, i), 0.25, 1e-3) << name_of(dtype);
+      }
+    }
+}
+
+/// y / max(sqrt(sum(y * y)), 1e-12) for a row of zeros, and for one whose squares f16 does not hold.
+TEST(Half, NormsKeepTheirRange) {
+  for (const double number : {0.0, 300.0}) {
+    Net net;
+    Builder& b = net.b;
+    const ValueId x = net.input({{.extent = 1}, {.extent = 4}});
+    const ValueId made = b.emit(op::MatMulAttributes{}, {x, random_constant(b, {4, 4}, 1)});
+    const ValueId y = b.add(b.mul(made, b.scalar(0, DType::F32)), b.scalar(number, DType::F32));
+    op::ReduceSumAttributes sum;
+    sum.axes = {1};
+    const ValueId norm = net.unary(op::SqrtAttributes{}, b.emit(sum, {b.mul(y, y)}));
+    op::ClipAttributes guard;
+    guard.minimum = 1e-12f;
+    net.output(b.div(y, b.emit(guard, {norm})));
+    ModelGraph model = model_of(net.graph);
+    ASSERT_TRUE(optimize(model, {.disabled = {"canonicalize"}, .precision = DType::F16}, nullptr).ok());
+    const auto got = results_of(model.entries[0].graph);
+    for (int64_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(load_element(got[0].bytes.data(), DType::F32, i), number == 0 ? 0 : 0.5, 1e-3)
+          << print(model.entries[0].graph);
+  }
+}
+
 TEST(Half, NothingToGainNothingDone) {
   Net net;
   net.output(net.unary(op::ReluAttributes{}, net.input({{.extent = 4}})));

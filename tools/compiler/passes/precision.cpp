@@ -95,7 +95,8 @@ class Retyper {
           builder_.constant({.dtype = dtype, .shape = from_[id].info().shape}, narrowed(from_[id], dtype));
       builder_.graph()[result].name = from_[id].name;
     } else {
-      result = builder_.cast(present(id), dtype);
+      result = is_narrow(dtype) ? narrow(builder_, present(id), dtype, exceeds(id, dtype))
+                                : builder_.cast(present(id), dtype);
     }
     return made[dtype] = result;
   }
@@ -104,6 +105,14 @@ class Retyper {
     const auto& made = made_[id];
     const auto own = made.find(from_[id].dtype);
     return own != made.end() ? own->second : made.begin()->second;
+  }
+
+  /// Whether the value has to be clipped before it becomes narrow: only where it is computed in f32.
+  bool exceeds(ValueId id, DType dtype) {
+    if (builder_.value(present(id)).dtype != DType::F32) return false;
+    std::vector<bool>& all = exceeding_[dtype];
+    if (all.empty()) all = exceeding(from_, dtype);
+    return all[id];
   }
 
   static void set_type(uint8_t& attribute, DType dtype) {
@@ -144,7 +153,8 @@ class Retyper {
   const Graph& from_;
   Builder builder_;
   std::vector<DType> types_;
-  std::vector<const Node*> producers_;          ///< by value of the old graph
+  std::vector<const Node*> producers_;  ///< by value of the old graph
+  std::map<DType, std::vector<bool>> exceeding_;
   std::vector<std::map<DType, ValueId>> made_;  ///< by value of the old graph: what it is in each type
 };
 

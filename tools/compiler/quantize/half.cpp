@@ -2,9 +2,17 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
 #include "runtime/core/convert_floats.h"
+#include "runtime/core/element.h"
+#include "runtime/core/half.h"
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/passes/pattern.h"
 
 namespace librt::compiler {
 namespace {
@@ -18,6 +26,52 @@ ops::Arithmetic arithmetic_of(const Node& node) {
 /// Reading a constant of at least this many elements in 16 bits is worth a Cast after the reader.
 constexpr int64_t kLargeConstant = 4096;
 
+/// Below this f16 loses digits, and in the end the number.
+constexpr double kSmallestNormal = 0x1p-14;
+
+/// Nodes whose values leave f16's range where nothing else does: squares, and divisions by what a small
+/// constant keeps from zero, as in x / max(norm(x), 1e-12). In f16 that is 0 / 0 for a row of zeros.
+class NodesOfWideRange {
+ public:
+  explicit NodesOfWideRange(const Graph& graph)
+      : graph_(graph), producers_(producers(graph)), wide_(graph.nodes.size()) {
+    for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+      const Node& node = graph.nodes[id];
+      if (node.kind() == OpKind::Pow || (node.kind() == OpKind::Mul && node.inputs[0] == node.inputs[1]))
+        wide_[id] = true;
+      if (node.kind() == OpKind::Div || node.kind() == OpKind::Reciprocal)
+        wide_[id] = keep_divisor(node.inputs.back());
+    }
+  }
+  const std::vector<bool>& nodes() const noexcept { return wide_; }
+
+ private:
+  /// Marks the nodes from the small constant to the divisor; whether there is one.
+  bool keep_divisor(ValueId value) {
+    if (!producers_[value]) return false;
+    const NodeId id = *producers_[value];
+    const Node& node = graph_.nodes[id];
+    const bool passes = ops::moves_elements(node.kind()) || node.kind() == OpKind::Sqrt;
+    const bool guarded = is_guard(node) || (passes && keep_divisor(node.inputs[0]));
+    if (guarded) wide_[id] = true;
+    return guarded;
+  }
+  bool is_guard(const Node& node) const {
+    if (node.kind() == OpKind::Clip) return is_small(node.as<op::ClipAttributes>().minimum);
+    if (node.kind() != OpKind::Add && node.kind() != OpKind::Maximum) return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      const Value& value = graph_[id];
+      return value.role == Role::Constant && value.dtype == DType::F32 && value.info().elements() == 1 &&
+             is_small(load_element(value.data.data, DType::F32, 0));
+    });
+  }
+  static bool is_small(double x) { return x > 0 && x < kSmallestNormal; }
+
+  const Graph& graph_;
+  std::vector<std::optional<NodeId>> producers_;
+  std::vector<bool> wide_;
+};
+
 class HalfNodes {
  public:
   HalfNodes(const Graph& graph, const PassContext& context)
@@ -27,6 +81,9 @@ class HalfNodes {
         if (input != kNoValue && is_exchangeable(graph[input].dtype)) readers_[input].push_back(id);
       keep_.push_back(is_kept(graph.nodes[id], context));
     }
+    if (context.dtype != DType::F16) return;
+    const NodesOfWideRange wide(graph);
+    for (NodeId id = 0; id < graph.nodes.size(); ++id) keep_[id] = keep_[id] || wide.nodes()[id];
   }
 
   std::vector<DType> types(DType dtype) {
@@ -73,6 +130,17 @@ class HalfNodes {
   std::vector<NodeId> open_;
 };
 
+float largest(DType dtype) {
+  return dtype == DType::F16 ? 65504.0f : bf16_to_float(0x7f7f);
+}
+
+/// Whether the node's result may hold a value of its operand i, or one that is larger than an operand.
+bool passes_on(const Node& node, size_t i) {
+  if (node.kind() == OpKind::Clip) return i == 0;
+  return ops::form_of(node.kind()) != ops::Form::Opaque || ops::moves_elements(node.kind()) ||
+         node.kind() == OpKind::Concat || node.kind() == OpKind::Pad;
+}
+
 /// Writes the graph again, with two Casts where a value is rounded.
 class Rounder {
  public:
@@ -102,9 +170,16 @@ class Rounder {
   }
 
  private:
-  ValueId rounded_to(DType type, ValueId value) {
-    return builder_.value(value).dtype == DType::F32 ? builder_.cast(builder_.cast(value, type), DType::F32)
-                                                     : value;
+  ValueId rounded_to(DType type, ValueId value, bool exceeds) {
+    return builder_.value(value).dtype == DType::F32
+               ? builder_.cast(narrow(builder_, value, type, exceeds), DType::F32)
+               : value;
+  }
+  /// Whether the value has to be clipped before it is rounded.
+  bool exceeds(ValueId value, DType type) {
+    std::vector<bool>& all = exceeding_[type];
+    if (all.empty()) all = exceeding(from_, type);
+    return all[value];
   }
   void copy_node(const Node& node, DType type) {
     Node copy = node;
@@ -112,7 +187,7 @@ class Rounder {
     for (ValueId& input : copy.inputs) {
       if (input == kNoValue) continue;
       if (type != DType::F32 && rounded_[input] == kNoValue)
-        rounded_[input] = rounded_to(type, copies_[input]);
+        rounded_[input] = rounded_to(type, copies_[input], exceeds(input, type));
       input = type == DType::F32 ? copies_[input] : rounded_[input];
     }
     builder_.set_scope(node.name);
@@ -120,7 +195,7 @@ class Rounder {
     if (!builder_.status().ok()) return;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
-      copies_[node.outputs[i]] = type == DType::F32 ? outputs[i] : rounded_to(type, outputs[i]);
+      copies_[node.outputs[i]] = type == DType::F32 ? outputs[i] : rounded_to(type, outputs[i], false);
       if (type != DType::F32) rounded_[node.outputs[i]] = copies_[node.outputs[i]];
     }
   }
@@ -128,12 +203,44 @@ class Rounder {
   const Graph& from_;
   Builder builder_;
   std::vector<ValueId> copies_, rounded_;  ///< by value of the old graph
+  std::map<DType, std::vector<bool>> exceeding_;
 };
 
 }  // namespace
 
 std::vector<DType> node_types(const Graph& graph, const PassContext& context) {
   return HalfNodes(graph, context).types(context.dtype);
+}
+
+std::vector<bool> exceeding(const Graph& graph, DType dtype) {
+  const float limit = largest(dtype);
+  const auto beyond = [limit](double x) { return std::isfinite(x) && std::abs(x) > limit; };
+  std::vector<bool> exceeds(graph.values.size());
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph[id];
+    if (value.role != Role::Constant || value.dtype != DType::F32) continue;
+    for (int64_t i = 0; i < value.info().elements() && !exceeds[id]; ++i)
+      exceeds[id] = beyond(load_element(value.data.data, DType::F32, i));
+  }
+  for (const Node& node : graph.nodes) {  // in topological order
+    bool any =
+        node.kind() == OpKind::ConstantOfShape && beyond(node.as<op::ConstantOfShapeAttributes>().value);
+    for (size_t i = 0; i < node.inputs.size() && !any; ++i)
+      any = node.inputs[i] != kNoValue && exceeds[node.inputs[i]] && passes_on(node, i);
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue && graph[output].dtype == DType::F32) exceeds[output] = any;
+  }
+  return exceeds;
+}
+
+ValueId narrow(Builder& builder, ValueId value, DType dtype, bool exceeding) {
+  if (exceeding) {
+    op::ClipAttributes finite;
+    finite.minimum = -largest(dtype);
+    finite.maximum = largest(dtype);
+    value = builder.emit(std::move(finite), {value});
+  }
+  return builder.cast(value, dtype);
 }
 
 Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types) {
