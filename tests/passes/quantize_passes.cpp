@@ -353,6 +353,18 @@ TEST(Calibrate, KeptNodesStayInFloat) {
   EXPECT_FALSE(std::binary_search(choice.values.begin(), choice.values.end(), net.graph.inputs[0]));
 }
 
+/// What reads a tensor that 8 bits cannot hold stays in f32, and nothing of it is quantized.
+TEST(Calibrate, UnfitTensorsStayInFloat) {
+  Net net;
+  small_net(net);
+  const auto keep = [](const std::string&) { return false; };
+  for (const ValueId unfit : choose_quantized(net.graph, keep).values) {
+    const QuantizationChoice choice = choose_quantized(net.graph, keep, {unfit});
+    EXPECT_FALSE(std::binary_search(choice.values.begin(), choice.values.end(), unfit));
+    for (const NodeId id : choice.matmuls) EXPECT_NE(net.graph.nodes[id].inputs[0], unfit);
+  }
+}
+
 TEST(Calibrate, EqualizedChannelsComputeTheSame) {
   Net net;
   small_net(net);

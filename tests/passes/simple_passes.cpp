@@ -1,6 +1,7 @@
 // dead_code, canonicalize, fold, common_subexpr, order: small graphs, their text afterwards, and equal
 // results.
 #include <array>
+#include <limits>
 
 #include "tests/passes/support.h"
 #include "tools/compiler/report.h"
@@ -100,6 +101,34 @@ TEST(Canonicalize, MergesPaddingCastsAndClips) {
   EXPECT_EQ(count(net.graph, OpKind::Pad), 0u);
   EXPECT_EQ(count(net.graph, OpKind::Clip), 1u);
   EXPECT_NE(print(net.graph).find("pads=[1,2,1,0]"), std::string::npos) << print(net.graph);
+}
+
+/// Padding that cannot be the maximum of a window becomes the pool's.
+TEST(Canonicalize, MaxPoolPads) {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  struct Case {
+    double fill;
+    bool positive;
+    int64_t pads;
+    bool absorbed;
+  };
+  for (const Case& c : {Case{kLowest, false, 1, true}, Case{0, true, 1, true}, Case{0, false, 1, false},
+                        Case{-1, true, 1, false}, Case{1, true, 1, false}, Case{0, true, 3, false}}) {
+    Net net;
+    Builder& b = net.b;
+    ValueId y = net.input({net.symbol("batch"), {.extent = 5}, {.extent = 6}, {.extent = 2}});
+    if (c.positive) y = net.unary(op::ReluAttributes{}, y);
+    const ValueId pads = b.ints(std::array<int64_t, 8>{0, 0, c.pads, 0, 0, 1, 0, 0});
+    y = b.emit(op::PadAttributes{}, {y, pads, b.scalar(c.fill, DType::F32)});
+    op::MaxPoolAttributes pool;
+    pool.kernel = {3, 3};
+    pool.strides = {2, 1};
+    pool.pads = {0, 0, 0, 0};
+    pool.dilations = {1, 1};
+    net.output(b.emit(pool, {y}));
+    transform(net.graph, {"canonicalize"});
+    EXPECT_EQ(count(net.graph, OpKind::Pad), c.absorbed ? 0u : 1u) << print(net.graph);
+  }
 }
 
 TEST(Canonicalize, MatMulReadsTransposedFactors) {

@@ -80,3 +80,51 @@ for option in "--keep-accuracy 0.1" "--max-drop 1%"; do
   "$bin/rtconvert" "$model" -o int8.rt --precision int8 $option 2>error || status=$?
   [[ $status == 2 ]] || fail "$option without rows ends with $status"
 done
+
+# A Pad that fills with minus infinity before a MaxPool that cannot take it over: what reads it stays in f32.
+python3 - <<'EOF'
+import random, struct
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+def field(number, value):
+    if isinstance(value, int):
+        return varint(8 * number) + varint(value & (1 << 64) - 1)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(8 * number + 2) + varint(len(value)) + value
+def tensor(name, dims, kind, form, values):
+    data = struct.pack("<%d%s" % (len(values), form), *values)
+    return field(5, b"".join(field(1, d) for d in dims) + field(2, kind) + field(8, name) + field(9, data))
+def node(op, inputs, output, **attributes):
+    text = b"".join(field(1, i) for i in inputs) + field(2, output) + field(3, output) + field(4, op)
+    for name, value in attributes.items():
+        numbers = field(3, value) + field(20, 2) if isinstance(value, int) else b"".join(field(8, v) for v in value) + field(20, 7)
+        text += field(5, field(1, name) + numbers)
+    return field(1, text)
+def value(name, dims):
+    shape = b"".join(field(1, field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+random.seed(2)
+noise = lambda n: [random.gauss(0, 1) for _ in range(n)]
+graph = (node("Conv", ["x", "a"], "first") + node("Pad", ["first", "pads", "lowest"], "padded") +
+         node("MaxPool", ["padded"], "pooled", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1) +
+         node("Conv", ["pooled", "b"], "y") + field(2, "g") +
+         tensor("a", [8, 3, 3, 3], 1, "f", noise(216)) + tensor("b", [8, 8, 1, 1], 1, "f", noise(64)) +
+         tensor("pads", [8], 7, "q", [0, 0, 1, 1, 0, 0, 1, 1]) + tensor("lowest", [], 1, "f", [float("-inf")]) +
+         field(11, value("x", [1, 3, 12, 12])) + field(12, value("y", [1, 8, 6, 6])))
+open("padded.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
+header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3, 12, 12), }"
+header += " " * (-(len(header) + 11) % 64) + "\n"
+import os
+os.makedirs("padded", exist_ok=True)
+open("padded/x.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<1728f", *noise(1728)))
+EOF
+for calibration in minmax entropy; do
+  report=$("$bin/rtconvert" padded.onnx -o padded.rt --precision int8 --calibrate padded --calibration $calibration --accuracy always 2>&1) ||
+    fail "a Pad of minus infinity: $report"
+  grep -q "quantized   1 MatMul/Conv nodes on 4 rows, the readers of 1 tensors with infinities stay in f32 ('padded')" <<<"$report" ||
+    fail "the readers of infinities: $report"
+done
+"$bin/rtconvert" padded.onnx -o padded.rt --verify --verify-backend cpu >/dev/null || fail "the net with a Pad of minus infinity"

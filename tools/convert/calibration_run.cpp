@@ -58,6 +58,7 @@ Status Observer::run(const QuantizationChoice& choice) {
   std::erase_if(values, [&](ValueId value) { return observed.contains(value); });
   if (values.empty()) return {};
   RT_TRY(observe_extremes(values));
+  std::erase_if(values, [&](ValueId value) { return infinite.contains(value); });
   if (calibration_ == "minmax") return {};
   return clip_ranges(values);
 }
@@ -70,8 +71,10 @@ Status Observer::observe_extremes(const std::vector<ValueId>& values) {
     seen.mean.resize(channels, 0);
     const std::span<const float> numbers = floats(output);
     for (size_t k = 0; k < numbers.size(); ++k) {
-      if (!std::isfinite(numbers[k]))
-        return invalid_argument("--calibrate: '", graph_[values[i]].name, "' has a value that is not finite");
+      const Value& value = graph_[values[i]];
+      if (std::isnan(numbers[k]) || (std::isinf(numbers[k]) && value.role == Role::Input))
+        return invalid_argument("--calibrate: '", value.name, "' has a value that is not finite");
+      if (std::isinf(numbers[k])) infinite.insert(values[i]);
       seen.range.low = std::min(seen.range.low, numbers[k]);
       seen.range.high = std::max(seen.range.high, numbers[k]);
       seen.mean[k % channels] += static_cast<double>(numbers[k]);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,10 +37,12 @@ class Observer {
       : model_(model), graph_(graph), data_(data), calibration_(calibration), percentile_(percentile) {}
 
   /// Fills `observed` for all values of the choice that it lacks: one run over the data for extremes and
-  /// means, and one more for histograms unless the method is minmax.
+  /// means, and one more for histograms unless the method is minmax. A value with infinities is in `infinite`
+  /// afterwards; NaN, and infinities in inputs of the graph, are errors.
   Status run(const compiler::QuantizationChoice& choice);
 
   std::map<ValueId, compiler::Observed> observed;
+  std::set<ValueId> infinite;
 
  private:
   Status observe_extremes(const std::vector<ValueId>& values);

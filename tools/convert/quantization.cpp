@@ -36,6 +36,23 @@ Result<CalibrationData> rows_of(const Graph& infer, const Options& options) {
   return data;
 }
 
+/// What choose() chooses, observed: again without the tensors that hold infinities, which stay in f32.
+template <class Choose>
+Result<QuantizationChoice> observed_choice(Observer& observer, const Choose& choose) {
+  for (;;) {
+    QuantizationChoice choice = choose();
+    const size_t known = observer.infinite.size();
+    RT_TRY(observer.run(choice));
+    if (observer.infinite.size() == known) return choice;
+  }
+}
+
+std::vector<std::string> names_of(const Graph& graph, const std::set<ValueId>& values) {
+  std::vector<std::string> names;
+  for (const ValueId value : values) names.push_back(graph[value].name);
+  return names;
+}
+
 /// Quantization of `infer` with ranges observed on calibration data.
 class Calibration {
  public:
@@ -56,11 +73,10 @@ class Calibration {
     RT_TRY(compiler::use_matmuls(infer_, model_.states));
     report_.equalized = compiler::equalize_channels(infer_);
     real_ = infer_;
-    const QuantizationChoice all = choose();
-    if (all.matmuls.empty())
+    if (choose().matmuls.empty())
       return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
     if (compares_) RT_TRY(output_error_.remember(real_));
-    RT_TRY(observer_.run(all));
+    RT_ASSIGN(const QuantizationChoice all, choose_observed());
     if (options_.quant_report || options_.keep_accuracy || options_.json || options_.max_drop >= 0) {
       RT_ASSIGN(report_.lines, measure_nodes(model_, real_, all, observer_.observed, data_));
     }
@@ -86,7 +102,11 @@ class Calibration {
     return kept_.contains(name) || matches(options_.keep_fp32, name);
   }
   QuantizationChoice choose() const {
-    return compiler::choose_quantized(real_, [this](const std::string& name) { return is_kept(name); });
+    return compiler::choose_quantized(
+        real_, [this](const std::string& name) { return is_kept(name); }, observer_.infinite);
+  }
+  Result<QuantizationChoice> choose_observed() {
+    return observed_choice(observer_, [this] { return choose(); });
   }
 
   /// Quantizes all but the `worst` nodes of the report, and measures what is asked for.
@@ -96,11 +116,11 @@ class Calibration {
       report_.lines[i].kept = i < worst;
       if (i < worst) kept_.insert(report_.lines[i].name);
     }
-    const QuantizationChoice choice = choose();
-    RT_TRY(observer_.run(choice));
+    RT_ASSIGN(const QuantizationChoice choice, choose_observed());
     infer_ = real_;
     compiler::insert_quantization(infer_, choice, observer_.observed);
     report_.matmuls = choice.matmuls.size();
+    report_.infinite = names_of(real_, observer_.infinite);
     RT_ASSIGN(report_.tables,
               compiler::quantize_tables(infer_, model_.states,
                                         [this](const std::string& name) { return is_kept(name); }));
@@ -165,16 +185,22 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   if (compiler::is_quantization_aware(infer))
     return invalid_argument("--quantize-aware: the model has fake quantization already");
   RT_TRY(check_patterns(infer, options.keep_fp32));
-  const QuantizationChoice choice = compiler::choose_fake_quantized(
-      infer, [&](const std::string& name) { return matches(options.keep_fp32, name); });
+  CalibrationData data;
+  Observer observer(model, infer, data, options.calibration, options.percentile);
+  const auto choose = [&] {
+    return compiler::choose_fake_quantized(
+        infer, [&](const std::string& name) { return matches(options.keep_fp32, name); }, observer.infinite);
+  };
+  QuantizationChoice choice = choose();
   if (choice.matmuls.empty())
     return invalid_argument("--quantize-aware: the model has no Conv or MatMul in f32 with constant weights");
-  CalibrationData data;
   if (options.calibrates()) {
     RT_ASSIGN(data, rows_of(infer, options));
   }
-  Observer observer(model, infer, data, options.calibration, options.percentile);
-  if (data.rows > 0) RT_TRY(observer.run(choice));
+  if (data.rows > 0) {
+    RT_ASSIGN(choice, observed_choice(observer, choose));
+  }
+  report.infinite = names_of(infer, observer.infinite);
   report.matmuls = choice.matmuls.size();
   report.rows = data.rows;
   compiler::insert_fake_quantization(infer, model.states, choice, observer.observed);

@@ -31,6 +31,9 @@ std::string QuantizationReport::summary() const {
   if (rows > 0) append(out, text(" on ", rows, " rows"));
   if (trained) append(out, " with the ranges of training");
   if (kept > 0) append(out, text(", ", kept, " stay in f32"));
+  if (!infinite.empty())
+    append(out, text(", the readers of ", infinite.size(), " tensors with infinities stay in f32 ('",
+                     infinite[0], infinite.size() > 1 ? "', ..)" : "')"));
   if (equalized > 0) append(out, text(", ", equalized, " pairs of convolutions equalized"));
   if (accuracy_f32 >= 0)
     append(out, text("; accuracy ", fixed(100 * accuracy_f32, 2), " % in f32, ",

@@ -20,7 +20,10 @@ struct QuantizationReport {
   size_t tables = 0;        ///< embeddings with quantized rows
   size_t rows = 0;          ///< of calibration data
   size_t equalized = 0;     ///< pairs of convolutions
-  bool trained = false;     ///< with ranges from quantization-aware training
+  /// Tensors that hold infinities on the calibration data, as where a Pad fills with them. Their readers stay
+  /// in f32.
+  std::vector<std::string> infinite;
+  bool trained = false;  ///< with ranges from quantization-aware training
   /// Top-1 accuracies; negative without labels.
   double accuracy_f32 = -1, accuracy_int8 = -1;
   /// The largest difference of an output from f32, relative to its largest magnitude; negative if not

@@ -25,6 +25,7 @@ Json quantization_json(const QuantizationReport& report) {
   json["matmuls"] = report.matmuls;
   json["tables"] = report.tables;
   if (report.rows > 0) json["rows"] = report.rows;
+  if (!report.infinite.empty()) json["infinite"] = report.infinite;
   if (report.accuracy_f32 >= 0)
     json["accuracy"] = {{"f32", report.accuracy_f32}, {"int8", report.accuracy_int8}};
   if (report.output_error >= 0) json["output_error"] = report.output_error;

@@ -211,13 +211,17 @@ void sink_reshape(GraphEdit& edit, NodeId id) {
 
 // --- absorption into other operators
 
-/// Zero padding of spatial axes becomes the convolution's pads. Returns pads in the order of the attribute.
-std::optional<std::vector<int64_t>> spatial_zero_padding(GraphEdit& edit, const Node& pad) {
+/// Padding of spatial axes alone, by a constant that `accepts` takes. Returns pads in the order of attributes
+/// of windows.
+template <class Accepts>
+std::optional<std::vector<int64_t>> spatial_padding(GraphEdit& edit, const Node& pad,
+                                                    const Accepts& accepts) {
   const int rank = edit.value(pad.inputs[0]).rank();
   const auto pads = edit.ints(pad.inputs[1]);
   if (pad.as<op::PadAttributes>().mode != op::PadMode::Constant || !pads || rank < 3) return std::nullopt;
   const ValueId fill = edit.input(pad, 2);
-  if (fill != kNoValue && edit.uniform(fill) != 0) return std::nullopt;
+  const std::optional<double> number = fill == kNoValue ? 0 : edit.uniform(fill);
+  if (!number || !accepts(*number)) return std::nullopt;
   std::vector<int64_t> spatial;
   for (int side = 0; side < 2; ++side)
     for (int axis = 0; axis < rank; ++axis) {
@@ -227,6 +231,17 @@ std::optional<std::vector<int64_t>> spatial_zero_padding(GraphEdit& edit, const 
       if (is_spatial) spatial.push_back(count);
     }
   return spatial;
+}
+
+std::optional<std::vector<int64_t>> spatial_zero_padding(GraphEdit& edit, const Node& pad) {
+  return spatial_padding(edit, pad, [](double fill) { return fill == 0; });
+}
+
+/// A pool refuses padding that could hold a whole window.
+bool pads_whole_windows(const std::vector<int64_t>& pads, const std::vector<int64_t>& kernel) {
+  for (size_t i = 0; i < pads.size(); ++i)
+    if (pads[i] >= kernel[i % kernel.size()]) return true;
+  return false;
 }
 
 void add_pads(std::vector<int64_t>& pads, const std::vector<int64_t>& more) {
@@ -255,10 +270,25 @@ void absorb_pad_in_average(GraphEdit& edit, NodeId id) {
   const auto more = spatial_zero_padding(edit, *pad);
   if (!more) return;
   add_pads(attributes.pads, *more);
-  // A pool refuses padding that could hold a whole window.
-  for (size_t i = 0; i < attributes.pads.size(); ++i)
-    if (attributes.pads[i] >= attributes.kernel[i % attributes.kernel.size()]) return;
+  if (pads_whole_windows(attributes.pads, attributes.kernel)) return;
   attributes.count_include_pad = true;
+  edit.rewrite(id, std::move(attributes), {pad->inputs[0]});
+}
+
+/// A maximum is not changed by minus infinity, nor by zeros if no number is negative and each window has one.
+void absorb_pad_in_max(GraphEdit& edit, NodeId id) {
+  const Node* pad = edit.producer(first_input(edit, id), OpKind::Pad);
+  op::MaxPoolAttributes attributes = edit.node(id).as<op::MaxPoolAttributes>();
+  const bool dilated =
+      std::any_of(attributes.dilations.begin(), attributes.dilations.end(), [](int64_t d) { return d != 1; });
+  if (pad == nullptr || attributes.ceil_mode || dilated) return;
+  const bool positive = edit.producer(pad->inputs[0], OpKind::Relu) != nullptr;
+  const auto more = spatial_padding(edit, *pad, [positive](double fill) {
+    return fill == -std::numeric_limits<double>::infinity() || (fill == 0 && positive);
+  });
+  if (!more) return;
+  add_pads(attributes.pads, *more);
+  if (pads_whole_windows(attributes.pads, attributes.kernel)) return;
   edit.rewrite(id, std::move(attributes), {pad->inputs[0]});
 }
 
@@ -326,6 +356,7 @@ constexpr Rule kRules[] = {
     {OpKind::ReduceProd, drop_reduction},
     {OpKind::Conv, absorb_pad_in_conv},
     {OpKind::AveragePool, absorb_pad_in_average},
+    {OpKind::MaxPool, absorb_pad_in_max},
     {OpKind::MatMul, absorb_transpose_in_matmul},
     {OpKind::Add, drop_expanded_operand},
     {OpKind::Sub, drop_expanded_operand},

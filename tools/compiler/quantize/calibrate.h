@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,14 @@ struct QuantizationChoice {
   std::vector<size_t> scale_of;  ///< for each value; equal entries share a scale (parts of a Concat)
 };
 
-/// keep(name): whether the node of this name stays in f32. Epilogues must be fused already, but without
-/// residuals.
-QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep);
+/// keep(name): whether the node of this name stays in f32. unfit: tensors that 8 bits cannot hold. Epilogues
+/// must be fused already, but without residuals.
+QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep,
+                                    const std::set<ValueId>& unfit = {});
 /// The same for an unoptimized graph, where normalization, bias and activation are still separate nodes after
 /// a Conv or MatMul.
-QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep);
+QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep,
+                                         const std::set<ValueId>& unfit = {});
 
 /// Cross-layer equalization of a convolution and an adjacent depthwise one (in either order): divides the
 /// weights of one and multiplies those of the other so that shared channels have similar ranges (Nagel et al.

@@ -30,11 +30,12 @@ bool is_activation(const Node& node) {
   return node.kind() == OpKind::Elu || activation_of(node);
 }
 
-class KernelTuner {
+class Chooser {
  public:
-  KernelTuner(const Graph& graph, bool unfused)
+  Chooser(const Graph& graph, bool unfused, const std::set<ValueId>& unfit)
       : graph_(graph),
         unfused_(unfused),
+        unfit_(unfit),
         producers_(producers(graph)),
         uses_(use_counts(graph)),
         constant_(unfused ? constant_values(graph) : std::vector<bool>()) {}
@@ -44,6 +45,7 @@ class KernelTuner {
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
       if (!is_quantizable(node) || keep(node.name)) continue;
+      if (!is_fit(node.inputs[0])) continue;
       choice.matmuls.push_back(id);
       want(node.inputs[0]);
     }
@@ -59,6 +61,8 @@ class KernelTuner {
   bool is_quantizable(const Node& node) const {
     return is_matmul_or_conv(graph_, node, [&](ValueId id) { return is_constant(id); });
   }
+
+  bool is_fit(ValueId value) const { return !unfit_.contains(before_moves(graph_, producers_, value)); }
 
   /// Max pooling and data movement work on quantized values, so their source is quantized instead.
   ValueId want(ValueId value) {
@@ -101,16 +105,16 @@ class KernelTuner {
       const ValueId a = node->inputs[0], b = node->inputs[1];
       const bool sums =
           same_dims(graph_, a, b) && !is_constant(a) && !is_constant(b) && graph_[a].dtype == DType::F32;
-      if (sums) {
+      if (sums && is_fit(a) && is_fit(b)) {
         want(a);
         want(b);
       }
     } else if (node->kind() == OpKind::Concat) {
       if (unfused_) return;  // the parts take the range of the whole after training
       for (const ValueId part : node->inputs)
-        if (is_constant(part)) return;
+        if (is_constant(part) || !is_fit(part)) return;
       for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
-    } else if (is_activation(*node)) {
+    } else if (is_activation(*node) && is_fit(node->inputs[0])) {
       want(node->inputs[0]);
     }
   }
@@ -127,6 +131,7 @@ class KernelTuner {
 
   const Graph& graph_;
   const bool unfused_;
+  const std::set<ValueId>& unfit_;
   std::vector<std::optional<NodeId>> producers_;
   std::vector<uint32_t> uses_;
   std::vector<bool> constant_;
@@ -159,12 +164,14 @@ ValueId before_moves(const Graph& graph, const std::vector<std::optional<NodeId>
   return value;
 }
 
-QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep) {
-  return KernelTuner(graph, false).run(keep);
+QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep,
+                                    const std::set<ValueId>& unfit) {
+  return Chooser(graph, false, unfit).run(keep);
 }
 
-QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep) {
-  return KernelTuner(graph, true).run(keep);
+QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep,
+                                         const std::set<ValueId>& unfit) {
+  return Chooser(graph, true, unfit).run(keep);
 }
 
 }  // namespace librt::compiler
