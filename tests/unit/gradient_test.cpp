@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/core/element.h"
@@ -158,6 +159,26 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
     }
     compare_with_differences(c, test, graph_inputs[i], gradient);
   }
+}
+
+/// The gradient of sum(x * detached(x * x)) is x * x.
+TEST(Differentiate, StopsAtDetachedValues) {
+  Graph graph;
+  compiler::Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 3}});
+  const ValueId square = build.emit(op::IdentityAttributes{}, {build.mul(x, x)});
+  graph[square].name = "square";
+  const ValueId loss =
+      build.emit(op::ReduceSumAttributes{.axes = {0}, .keep_dims = false}, {build.mul(x, square)});
+  const auto gradients = compiler::differentiate(build, loss, std::array{x}, {"square"});
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  build.output((*gradients)[0]);
+  ops::HostTensor values({.dtype = DType::F32, .shape = {3}});
+  for (int64_t i = 0; i < 3; ++i)
+    store_element(values.bytes.data(), DType::F32, i, 2 + static_cast<double>(i));
+  const std::vector<ops::HostTensor> got = evaluate(graph, {values});
+  for (int64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(load_element(got[0].bytes.data(), DType::F32, i), static_cast<double>((2 + i) * (2 + i)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Gradient, testing::ValuesIn(differentiable_cases()),

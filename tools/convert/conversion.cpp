@@ -106,6 +106,7 @@ Status convert(const Options& given, bool check_only, Conversion& made) {
   auto loaded = load(given, made.import);
   Options options = given;
   options.training.known = made.import.weights;
+  options.training.detached = made.import.detached;
   made.warnings = made.import.warnings;
   if (!loaded.ok()) return std::move(loaded).status();
   ModelGraph& model = *loaded;

@@ -12,6 +12,7 @@
 #include "tools/compiler/writer.h"
 #include "tools/convert/run_session.h"
 #include "tools/data/compare.h"
+#include "tools/data/name_list.h"
 
 namespace librt::convert {
 namespace {
@@ -215,11 +216,10 @@ std::string AccuracyReport::text() const {
   std::snprintf(errors, sizeof errors, "error of the outputs %.2g", before);
   if (kept == 0) return errors;
   std::snprintf(errors, sizeof errors, "error of the outputs %.2g before, %.2g now", before, after);
-  constexpr size_t kMost = 8;
-  std::string names;
-  for (size_t i = 0; i < std::min(kept, kMost); ++i) append(names, i > 0 ? ", " : "", nodes[i].name);
-  if (kept > kMost) append(names, " and ", kept - kMost, " more");
-  return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", names, "; ", errors);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kept; ++i) names.push_back(nodes[i].name);
+  return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", tools::listed(names, 8), "; ",
+                     errors);
 }
 
 }  // namespace librt::convert

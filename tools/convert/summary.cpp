@@ -4,14 +4,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/data/name_list.h"
+
 namespace librt::convert {
 namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) append(all, text(all.empty() ? "" : ", ", name));
-  return all;
-}
 
 Json coverage_json(const Coverage& backend) {
   return {{"nodes", backend.nodes},
@@ -57,18 +53,13 @@ void Lines::add_coverage(const char* what, const std::vector<Coverage>& coverage
 
 /// Which weights that an exporter stored once were split and which stay tied.
 void Lines::add_shared(const std::vector<onnx::SharedWeight>& shared) {
-  constexpr size_t kMost = 8;
   for (const onnx::SharedWeight& weight : shared) {
     if (weight.parameters.empty()) {
       add(text("tied        '", weight.name, "' stays one weight: ", weight.kept));
       continue;
     }
-    const size_t count = weight.parameters.size();
-    const std::vector<std::string> some(
-        weight.parameters.begin(),
-        weight.parameters.begin() + static_cast<std::ptrdiff_t>(std::min(count, kMost)));
-    add(text("untied      '", weight.name, "', which the exporter stored once, is ", count,
-             " weights: ", joined(some), count > kMost ? text(" and ", count - kMost, " more") : ""));
+    add(text("untied      '", weight.name, "', which the exporter stored once, is ", weight.parameters.size(),
+             " weights: ", tools::listed(weight.parameters, 8)));
   }
 }
 
@@ -159,6 +150,7 @@ Json summary_json(const Options& options, const onnx::ImportReport& import, cons
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
                         {"single", summary.training.single},
+                        {"detached", summary.training.detached},
                         {"trained_elements", summary.training.trained_elements}};
   if (summary.budget)
     json["memory"] = {{"bytes", summary.budget->total()},
@@ -232,16 +224,16 @@ std::string summary_text(const Options& options, const onnx::ImportReport& impor
   if (options.quant_report) lines.add_block(summary.quantization.table());
   if (options.cache_length > 0)
     lines.add(text("cache       ", options.cache_length, " positions, ", summary.cache.states, " states in ",
-                   bytes_text(summary.cache.bytes), "; gone: ", joined(summary.cache.inputs), " and ",
-                   joined(summary.cache.outputs)));
+                   bytes_text(summary.cache.bytes), "; gone: ", tools::listed(summary.cache.inputs), " and ",
+                   tools::listed(summary.cache.outputs)));
   if (!options.output.empty())
     lines.add(text("file        ", options.output, ", ", bytes_text(summary.file_bytes)));
   if (summary.onnx)
     lines.add(text("onnx        ", summary.onnx->nodes, " nodes of opset ", summary.onnx->opset));
   if (summary.onnx && !summary.onnx->weights.empty()) lines.add(external_data_line(summary.onnx->weights));
   if (summary.onnx && !summary.onnx->states.empty())
-    lines.add(
-        text("states      inputs NAME, for the next run outputs NAME.next: ", joined(summary.onnx->states)));
+    lines.add(text("states      inputs NAME, for the next run outputs NAME.next: ",
+                   tools::listed(summary.onnx->states)));
   for (const VerifyLine& line : summary.verified)
     lines.add(text("verified    ", line.what, line.at.empty() ? "" : " at ", line.at, ", output '",
                    line.output, "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));

@@ -5,6 +5,7 @@
 #include "runtime/model/checkpoint.h"
 #include "runtime/model/reader.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/data/name_list.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/import.h"
@@ -43,14 +44,11 @@ std::string training_text(const compiler::TrainReport& report) {
   if (report.frozen_buffers > 0)
     append(out, ", ", report.frozen_buffers, " of them buffers of the PyTorch model");
   if (!report.single.empty()) {
-    constexpr size_t kMost = 4;
-    append(out, "; not trained: ");
-    for (size_t i = 0; i < std::min(report.single.size(), kMost); ++i)
-      append(out, i > 0 ? ", '" : "'", report.single[i], "'");
-    if (report.single.size() > kMost) append(out, " and ", report.single.size() - kMost, " more");
-    append(out, ", single values that may be constants of formulas (--trainable '*,", report.single.front(),
+    append(out, "; not trained: ", tools::listed(report.single, 4),
+           ", single values that may be constants of formulas (--trainable '*,", report.single.front(),
            "' trains one)");
   }
+  if (report.detached > 0) append(out, "; ", report.detached, " detached values stop the gradient");
   if (report.stripped_activation) append(out, "; the loss takes the input of the final activation");
   return out;
 }

@@ -83,6 +83,7 @@ struct ImportReport {
   std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
   std::vector<std::string> lost;     ///< with `untie`: what cannot be trained because the exporter removed it
   compiler::KnownWeights weights;    ///< with `untie`
+  std::set<std::string> detached;    ///< values that PyTorch's gradient does not flow through
   std::vector<std::string> kept;     ///< weights that `weights` did not replace
   std::string producer;
   int64_t ir_version = 0;

@@ -187,8 +187,8 @@ class Importer {
   void add_input(const rt_onnx::ValueInfoProto& input, Scope& scope);
   /// State besides the graph that importers of nodes in the current frame read and write.
   ImportNotes notes() {
-    return {frame_->narrow_types, frame_->strings, frame_->positions, report_.warnings,
-            report_.metadata,     options_,        model_inputs_,     report_.producer};
+    return {frame_->narrow_types, frame_->strings, frame_->positions, report_.warnings, report_.metadata,
+            report_.detached,     options_,        model_inputs_,     report_.producer};
   }
   void see_symbol(const std::string& symbol);
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);

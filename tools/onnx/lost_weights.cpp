@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/core/status.h"
+#include "tools/data/name_list.h"
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
@@ -14,13 +15,7 @@ constexpr std::string_view kHowToExport =
     "training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False) or with "
     "torch.onnx.export(model.train(), .., dynamo=True, optimize=False)";
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 12;
-  std::string all;
-  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) append(all, i > 0 ? ", " : "", names[i]);
-  if (names.size() > kMost) append(all, " and ", names.size() - kMost, " more");
-  return all;
-}
+constexpr size_t kMostNames = 12;
 
 std::vector<std::string> initializers_of(const rt_onnx::GraphProto& graph) {
   std::vector<std::string> names;
@@ -72,28 +67,17 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
   if (!folded.empty())
     sentences.push_back(
         text("training: batch normalizations are folded into the weights of ", folded.size(),
-             " convolutions (", some_of(folded),
+             " convolutions (", tools::listed(folded, kMostNames),
              "); their parameters and running statistics are not in the file, and neither are "
              "dropouts, as it is an export for inference; ",
              kHowToExport));
   if (!computed.empty())
     sentences.push_back(
-        text("training: ", computed.size(), " weights have lost their names (", some_of(computed),
+        text("training: ", computed.size(), " weights have lost their names (",
+             tools::listed(computed, kMostNames),
              "): the exporter computed them, as a rule a transpose; they are trained under these "
              "names. To keep the names, ",
              kHowToExport));
-}
-
-/// Values that the network detaches from its gradient; not those of constants that are made in the forward
-/// pass.
-size_t detached(const rt_onnx::GraphProto& graph) {
-  size_t count = 0;
-  for (const auto& node : graph.node())
-    for (const auto& entry : node.metadata_props())
-      count += node.op_type() == "Identity" && entry.key() == "pkg.torch.onnx.fx_node" &&
-               entry.value().find("target=torch.ops.aten.detach") != std::string::npos &&
-               entry.value().find("(%lift") == std::string::npos;
-  return count;
 }
 
 }  // namespace
@@ -107,16 +91,10 @@ std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
         text("training: ", lost.size(),
              " parameters or statistics of the PyTorch model are not in "
              "the file (",
-             some_of(lost),
+             tools::listed(lost, kMostNames),
              "): the exporter folded them into others, as it does with batch normalizations and "
              "biases of zeros; they will not be trained; ",
              kHowToExport));
-  if (const size_t count = detached(graph); count > 0)
-    sentences.push_back(
-        text("training: the PyTorch model detaches ", count,
-             " values from the gradient, which ONNX cannot express: gradients flow through them here, and "
-             "the weights "
-             "in front of them get other updates than in PyTorch; --frozen PATTERN keeps those"));
   add_computed(graph, sentences);
   return sentences;
 }

@@ -1,5 +1,4 @@
-// What an ONNX file has lost of a training: weights that the exporter folded, values that are detached from
-// the gradient.
+// What an ONNX file has lost of a training: weights that the exporter folded.
 //
 // Knows: what PyTorch's exporters fold unless told that the model will be trained. Must not know: training.
 #pragma once

@@ -36,6 +36,10 @@ ValueId NodeContext::positions_of(ValueId id) {
   return positions;
 }
 
+void NodeContext::detach_result() {
+  notes_.detached.insert(node.output(0));
+}
+
 size_t NodeContext::output_count() const {
   return static_cast<size_t>(node.output_size());
 }

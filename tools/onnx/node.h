@@ -44,6 +44,7 @@ struct ImportNotes {
   ValuesByInput& positions;  ///< NonZero of values
   std::vector<std::string>& warnings;
   std::map<std::string, std::string>& metadata;
+  std::set<std::string>& detached;  ///< names of values that no gradient flows through
   const ImportOptions& options;
   std::span<const std::string> model_inputs;  ///< that could be given with --constant
   std::string_view producer;                  ///< that wrote the model, "" where it does not say
@@ -84,6 +85,8 @@ class NodeContext {
   void warn(std::string text) const { notes_.warnings.push_back(std::move(text)); }
   /// For the model's metadata.
   void add_metadata(const std::string& key, std::string value) { notes_.metadata[key] = std::move(value); }
+  /// No gradient flows through the node's result.
+  void detach_result();
   size_t output_count() const;
   /// Whether the node names output i.
   bool wants(size_t i) const;

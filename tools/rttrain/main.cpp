@@ -331,7 +331,8 @@ int command_line(int argc, char** argv) {
                     "rttrain net.rt --data train.npz --epochs 5 --checkpoint net.ckpt --resume",
                     "mpirun -n 4 rttrain net.rt --data train/ --epochs 5    (compiled with --data-parallel)"},
        .notes = {"Ctrl-C, SIGTERM and SIGHUP end a run after its step: with --checkpoint it is saved and "
-                 "the exit code is 0. Exit code 1 means that the target was not reached.",
+                 "the exit code is 0. A second Ctrl-C or SIGTERM ends it at once. Exit code 1 means that the "
+                 "target was not reached.",
                  librt::tools::kCacheHelp}});
   if (const auto code = app.parse(argc, argv)) return *code;
   options.facts = rt::train::facts_of(app);

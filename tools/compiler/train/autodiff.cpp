@@ -1,7 +1,5 @@
 #include "tools/compiler/train/autodiff.h"
 
-#include <set>
-
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/page.h"
 
@@ -10,7 +8,8 @@ namespace {
 
 class Walker {
  public:
-  Walker(Builder& builder, ValueId loss, std::span<const ValueId> wanted)
+  Walker(Builder& builder, ValueId loss, std::span<const ValueId> wanted,
+         const std::set<std::string>& detached)
       : builder_(builder), loss_(loss), node_count_(builder.graph().nodes.size()) {
     depends_.resize(builder.graph().values.size());
     gradients_.assign(builder.graph().values.size(), kNoValue);
@@ -25,8 +24,9 @@ class Walker {
       // No gradient flows through an integer (a shape, an index).
       for (size_t k = 0; k < node.outputs.size(); ++k) {
         const ValueId output = node.outputs[k];
-        const bool flows = k >= 16 || (constant >> k & 1u) == 0;
-        if (flows && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
+        const bool flows = output != kNoValue && (k >= 16 || (constant >> k & 1u) == 0) &&
+                           !detached.contains(builder.value(output).name);
+        if (flows && is_float(builder.value(output).dtype)) depends_[output] = true;
       }
     }
   }
@@ -152,12 +152,13 @@ class Walker {
 
 }  // namespace
 
-Result<std::vector<ValueId>> differentiate(Builder& builder, ValueId loss, std::span<const ValueId> wanted) {
+Result<std::vector<ValueId>> differentiate(Builder& builder, ValueId loss, std::span<const ValueId> wanted,
+                                           const std::set<std::string>& detached) {
   RT_TRY(Status(builder.status()));
   const Value& value = builder.value(loss);
   if (builder.example_info(loss).elements() != 1 || !is_float(value.dtype))
     return invalid_argument("differentiate: the loss must be one float, found ", builder.example_info(loss));
-  return Walker(builder, loss, wanted).run(wanted);
+  return Walker(builder, loss, wanted, detached).run(wanted);
 }
 
 }  // namespace librt::compiler

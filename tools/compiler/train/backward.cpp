@@ -1,5 +1,6 @@
 // Step 4 of adding training entries: the loss, the gradients of all trained weights, and their sums over
 // ranks.
+#include <algorithm>
 #include <utility>
 
 #include "tools/compiler/builder.h"
@@ -39,7 +40,8 @@ Result<std::vector<Gradient>> add_gradients(const Training& training, Builder& b
     if (graph.values[id].role == Role::State &&
         training.states[graph.values[id].state].kind == StateKind::Parameter)
       parameters.push_back(id);
-  RT_ASSIGN(const std::vector<ValueId> values, differentiate(builder, scaled, parameters));
+  RT_ASSIGN(const std::vector<ValueId> values,
+            differentiate(builder, scaled, parameters, training.options.detached));
   std::vector<Gradient> gradients;
   for (size_t i = 0; i < parameters.size(); ++i)
     if (values[i] != kNoValue) gradients.push_back({parameters[i], values[i]});
@@ -67,6 +69,10 @@ void average_statistics(const Training& training, Builder& builder, const RankSh
 Status make_backward(Training& training, Backward& backward) {
   Graph& graph = backward.graph;
   RT_TRY(make_training_form(training, graph, backward.statistics));
+  training.report.detached =
+      static_cast<size_t>(std::count_if(graph.values.begin(), graph.values.end(), [&](const Value& value) {
+        return training.options.detached.contains(value.name);
+      }));
   const std::vector<ValueId> outputs = std::exchange(graph.outputs, {});
   if (outputs.empty()) return invalid_argument("train: the model has no output");
   Builder builder(graph, &training.model.states);

@@ -34,6 +34,8 @@ struct TrainOptions {
   std::vector<std::string> frozen;
   /// A buffer, or a single value, is trained only where a pattern of `trainable` is its whole name.
   KnownWeights known;
+  /// Names of values that no gradient flows through: results of Identity where the framework detaches.
+  std::set<std::string> detached;
   float adapter_dropout = 0;  ///< of the adapters' inputs
   /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are over
   /// all ranks.
@@ -50,6 +52,7 @@ struct TrainOptions {
 struct TrainReport {
   std::vector<std::string> trained, frozen;  ///< frozen: buffers as well
   size_t frozen_buffers = 0;
+  size_t detached = 0;                    ///< values that stop the gradient
   std::vector<std::string> single;        ///< not trained: see KnownWeights
   std::vector<std::string> batch_states;  ///< set by each forward pass: running values, random counters
   int64_t trained_elements = 0;

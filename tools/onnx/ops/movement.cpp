@@ -10,10 +10,20 @@
 namespace librt::onnx {
 namespace {
 
+/// PyTorch's newer exporter writes the call of each node beside it; its Identity may have been a detach().
+bool is_detach(const rt_onnx::NodeProto& node) {
+  return std::any_of(node.metadata_props().begin(), node.metadata_props().end(), [](const auto& entry) {
+    return entry.key() == "pkg.torch.onnx.fx_node" &&
+           entry.value().find("target=torch.ops.aten.detach") != std::string::npos;
+  });
+}
+
 Status identity(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   c.ignore({"consumed_inputs"});
-  return c.result(c.input(0));
+  if (!is_detach(c.node)) return c.result(c.input(0));
+  c.detach_result();
+  return c.result(c.emit.emit(op::IdentityAttributes{}, {c.input(0)}));
 }
 
 /// The shape of a Reshape with data-dependent entries: a 0, which copies the input's dimension at the same
