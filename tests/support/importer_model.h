@@ -14,7 +14,7 @@ namespace librt::test {
 
 class ImporterModel {
  public:
-  enum Type { kFloat = 1, kInt32 = 6, kInt64 = 7, kBool = 9 };
+  enum Type { kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kBool = 9 };
   using Integers = std::vector<std::pair<std::string, int64_t>>;
 
   explicit ImporterModel(int64_t opset) {

@@ -439,6 +439,28 @@ TEST(ImporterOperators, BlocksOfAnyNumberOfChannels) {
 }
 
 // TensorFlow's crop_and_resize is exported with a region for each image of a loop.
+/// Cut off towards zero; a cubic filter goes beyond 255 between the last two.
+TEST(ImporterOperators, ResizeOfIntegers) {
+  for (const bool cubic : {false, true}) {
+    ImporterModel model(17);
+    model.input("x", {"1", "1", "1", "4"}, ImporterModel::kUint8);
+    model.integers("sizes", {4}, {1, 1, 1, 8});
+    auto& node = model.node("Resize", {"x", "", "", "sizes"}, {"y"});
+    strings(node, "mode", cubic ? "cubic" : "linear");
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const uint8_t x[] = {0, 3, 255, 255};
+    const ConstTensorView inputs[] = {{x, {DType::U8, {1, 1, 1, 4}}}};
+    const ops::HostTensor result = run(*graph, inputs);
+    std::vector<int> y;
+    for (const std::byte value : result.bytes) y.push_back(std::to_integer<int>(value));
+    if (cubic)
+      EXPECT_EQ(y[5], 255);
+    else
+      EXPECT_EQ(y, (std::vector<int>{0, 0, 2, 66, 192, 255, 255, 255}));
+  }
+}
 TEST(ImporterOperators, ResizeOfARegionThatIsAnInput) {
   for (const bool some_axes : {false, true}) {
     ImporterModel model(some_axes ? 18 : 17);

@@ -42,7 +42,7 @@ constexpr Pass kPasses[] = {
     {"fold", "reshape biases", fold_known},
     {"common_subexpr", "eliminate common subexpressions", common_subexpr},
     {"quantize", "replace dequantize, op, quantize by integer operators", quantize},
-    {"fold", "dequantize constants that are still read as floats", fold},
+    {"fold", "dequantize constants that are still read as floats", fold_all},
     {"common_subexpr", "eliminate common subexpressions", common_subexpr},
     // After all pattern matching, for the same reason.
     {"half", "compute MatMul, Conv and the nodes between them in f16 or bf16 (if requested)", half},

@@ -10,6 +10,7 @@
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/pipeline.h"
 
 namespace librt::compiler {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kAlwaysWidenElements = 4096;
 
 bool is_foldable(GraphEdit& edit, const Node& node, bool widen) {
   const ops::Page* page = ops::page_of(node.kind());
-  if (page == nullptr || page->impure || !ops::can_evaluate(node)) return false;
+  if (page == nullptr || page->impure || !(page->composite || ops::can_evaluate(node))) return false;
   size_t bytes_in = 0, bytes_out = 0;
   for (ValueId input : node.inputs) {
     if (input == kNoValue) continue;
@@ -59,12 +60,29 @@ void transpose_bytes(const Shape& from, std::span<const int64_t> permutation, co
   }
 }
 
+/// By the composite's body, in a graph of this node alone.
+Result<std::vector<ops::HostTensor>> compute_composite(GraphEdit& edit, const Node& node) {
+  Graph graph;
+  Builder builder(graph);
+  std::vector<ValueId> inputs;
+  for (const ValueId input : node.inputs)
+    inputs.push_back(input == kNoValue ? kNoValue
+                                       : builder.constant(edit.value(input).info(), edit.value(input).data));
+  for (const ValueId output : builder.emit_many(OpAttributes(node.op), inputs, node.outputs.size()))
+    builder.output(output);
+  RT_TRY(Status(builder.status()).in(describe(node)));
+  RT_TRY(expand_composites(graph, {}));
+  return ops::evaluate_graph(graph, {});
+}
+
 Result<std::vector<Blob>> compute(GraphEdit& edit, const Node& node) {
   if (node.kind() == OpKind::Reshape || node.kind() == OpKind::Identity)
     return std::vector<Blob>{edit.value(node.inputs[0]).data};
   std::vector<ops::HostTensor> results;
   for (ValueId output : node.outputs) results.emplace_back(edit.value(output).info());
-  if (node.kind() == OpKind::Transpose) {
+  if (!ops::can_evaluate(node)) {
+    RT_ASSIGN(results, compute_composite(edit, node));
+  } else if (node.kind() == OpKind::Transpose) {
     const Value& x = edit.value(node.inputs[0]);
     transpose_bytes(x.info().shape, node.as<op::TransposeAttributes>().permutation, x.data.data,
                     results[0].bytes.data(), size_of(x.dtype));
@@ -129,6 +147,14 @@ Status fold(Graph& graph, const PassContext& context, bool keep_integers) {
 
 Status fold(Graph& graph, const PassContext& context) {
   return fold(graph, context, false);
+}
+
+Status fold_all(Graph& graph, const PassContext& context) {
+  for (size_t before = graph.nodes.size() + 1; graph.nodes.size() < before;) {
+    before = graph.nodes.size();
+    RT_TRY(fold(graph, context));
+  }
+  return {};
 }
 
 Status fold_known(Graph& graph, const PassContext& context) {

@@ -8,6 +8,8 @@ namespace librt::compiler {
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
+/// fold until nothing is left to fold: extents may follow from what was folded, and more from those.
+Status fold_all(Graph& graph, const PassContext& context);
 /// fold, but DequantizeLinear of constants is kept where they have two axes and more, as weights have.
 Status fold_known(Graph& graph, const PassContext& context);
 Status branches(Graph& graph, const PassContext& context);

@@ -156,7 +156,7 @@ bool quantize_function(GraphEdit& edit, const Target& target) {
   Functions found;
   if (!collect(edit, real, found)) return false;
   ValueId source = one_source(edit, found.sources);
-  if (source == kNoValue) return false;
+  if (source == kNoValue || edit.is_constant(source)) return false;  // folded afterwards
   if (found.nodes.empty()) {
     const auto x = whole_quantized(edit, real);
     if (edit.value(source).dtype == target.to && same_number(edit, x->scale, target.scale) &&

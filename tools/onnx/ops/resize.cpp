@@ -113,7 +113,20 @@ ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, Valu
   if (target.sizes != kNoValue) operands[1] = slice(c.emit, target.sizes, 0, first, last);
   if (target.scales != kNoValue) operands[2] = slice(c.emit, target.scales, 0, first, last);
   if (target.roi != kNoValue) operands.push_back(roi_between(c, target.roi, first, last));
-  return c.emit.emit_many(make_op(attributes), operands, 1)[0];
+  const DType dtype = c.value(x).dtype;
+  if (is_float(dtype)) return c.emit.emit_many(make_op(attributes), operands, 1)[0];
+  // Integers by floats that hold them, cut off towards zero, as ONNX's reference and ONNX Runtime do. A cubic
+  // filter leaves their range.
+  const bool is_byte = size_of(dtype) == 1;
+  operands[0] = c.emit.cast(x, is_byte ? DType::F32 : DType::F64);
+  ValueId y = c.emit.emit_many(make_op(attributes), operands, 1)[0];
+  if (is_byte && attributes.mode == op::ResizeMode::Cubic) {
+    op::ClipAttributes range;
+    range.minimum = dtype == DType::I8 ? -128 : 0;
+    range.maximum = dtype == DType::I8 ? 127 : 255;
+    y = c.emit.emit(range, {y});
+  }
+  return c.emit.cast(y, dtype);
 }
 
 Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, Target target) {
