@@ -111,15 +111,18 @@ TEST(Canonicalize, MaxPoolPads) {
     bool positive;
     int64_t pads;
     bool absorbed;
+    DType dtype = DType::F32;
   };
   for (const Case& c : {Case{kLowest, false, 1, true}, Case{0, true, 1, true}, Case{0, false, 1, false},
-                        Case{-1, true, 1, false}, Case{1, true, 1, false}, Case{0, true, 3, false}}) {
+                        Case{-1, true, 1, false}, Case{1, true, 1, false}, Case{0, true, 3, false},
+                        Case{0, false, 1, true, DType::U8}, Case{1, false, 1, false, DType::U8},
+                        Case{-128, false, 1, true, DType::I8}, Case{0, false, 1, false, DType::I8}}) {
     Net net;
     Builder& b = net.b;
-    ValueId y = net.input({net.symbol("batch"), {.extent = 5}, {.extent = 6}, {.extent = 2}});
+    ValueId y = net.input({net.symbol("batch"), {.extent = 5}, {.extent = 6}, {.extent = 2}}, "x", c.dtype);
     if (c.positive) y = net.unary(op::ReluAttributes{}, y);
     const ValueId pads = b.ints(std::array<int64_t, 8>{0, 0, c.pads, 0, 0, 1, 0, 0});
-    y = b.emit(op::PadAttributes{}, {y, pads, b.scalar(c.fill, DType::F32)});
+    y = b.emit(op::PadAttributes{}, {y, pads, b.scalar(c.fill, c.dtype)});
     op::MaxPoolAttributes pool;
     pool.kernel = {3, 3};
     pool.strides = {2, 1};

@@ -77,6 +77,9 @@ class Calibration {
       return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
     if (compares_) RT_TRY(output_error_.remember(real_));
     RT_ASSIGN(const QuantizationChoice all, choose_observed());
+    if (all.matmuls.empty())
+      return invalid_argument(
+          "--precision int8: every Conv and MatMul reads infinities on the calibration rows");
     if (options_.quant_report || options_.keep_accuracy || options_.json || options_.max_drop >= 0) {
       RT_ASSIGN(report_.lines, measure_nodes(model_, real_, all, observer_.observed, data_));
     }

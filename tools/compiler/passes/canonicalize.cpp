@@ -275,17 +275,18 @@ void absorb_pad_in_average(GraphEdit& edit, NodeId id) {
   edit.rewrite(id, std::move(attributes), {pad->inputs[0]});
 }
 
-/// A maximum is not changed by minus infinity, nor by zeros if no number is negative and each window has one.
+/// A maximum is not changed by the lowest number, nor by zeros if none is negative and each window has one.
 void absorb_pad_in_max(GraphEdit& edit, NodeId id) {
   const Node* pad = edit.producer(first_input(edit, id), OpKind::Pad);
   op::MaxPoolAttributes attributes = edit.node(id).as<op::MaxPoolAttributes>();
   const bool dilated =
       std::any_of(attributes.dilations.begin(), attributes.dilations.end(), [](int64_t d) { return d != 1; });
   if (pad == nullptr || attributes.ceil_mode || dilated) return;
-  const bool positive = edit.producer(pad->inputs[0], OpKind::Relu) != nullptr;
-  const auto more = spatial_padding(edit, *pad, [positive](double fill) {
-    return fill == -std::numeric_limits<double>::infinity() || (fill == 0 && positive);
-  });
+  const DType dtype = edit.value(pad->inputs[0]).dtype;
+  const bool positive = dtype == DType::U8 || edit.producer(pad->inputs[0], OpKind::Relu) != nullptr;
+  const double lowest = dtype == DType::I8 ? -128 : -std::numeric_limits<double>::infinity();
+  const auto more =
+      spatial_padding(edit, *pad, [=](double fill) { return fill == lowest || (fill == 0 && positive); });
   if (!more) return;
   add_pads(attributes.pads, *more);
   if (pads_whole_windows(attributes.pads, attributes.kernel)) return;

@@ -26,6 +26,8 @@ ops::Arithmetic arithmetic_of(const Node& node) {
 /// Reading a constant of at least this many elements in 16 bits is worth a Cast after the reader.
 constexpr int64_t kLargeConstant = 4096;
 
+/// Nodes between a small constant and the divisor that it guards.
+constexpr size_t kMostBetween = 16;
 /// Below this f16 loses digits, and in the end the number.
 constexpr double kSmallestNormal = 0x1p-14;
 
@@ -48,13 +50,18 @@ class NodesOfWideRange {
  private:
   /// Marks the nodes from the small constant to the divisor; whether there is one.
   bool keep_divisor(ValueId value) {
-    if (!producers_[value]) return false;
-    const NodeId id = *producers_[value];
-    const Node& node = graph_.nodes[id];
-    const bool passes = ops::moves_elements(node.kind()) || node.kind() == OpKind::Sqrt;
-    const bool guarded = is_guard(node) || (passes && keep_divisor(node.inputs[0]));
-    if (guarded) wide_[id] = true;
-    return guarded;
+    std::vector<NodeId> path;
+    while (producers_[value] && path.size() < kMostBetween) {
+      path.push_back(*producers_[value]);
+      const Node& node = graph_.nodes[path.back()];
+      if (is_guard(node)) {
+        for (const NodeId id : path) wide_[id] = true;
+        return true;
+      }
+      if (!ops::moves_elements(node.kind()) && node.kind() != OpKind::Sqrt) return false;
+      value = node.inputs[0];
+    }
+    return false;
   }
   bool is_guard(const Node& node) const {
     if (node.kind() == OpKind::Clip) return is_small(node.as<op::ClipAttributes>().minimum);
