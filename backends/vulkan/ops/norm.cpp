@@ -65,13 +65,17 @@ Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node, 
                     {.rows = of.samples,
                      .columns = of.channels,
                      .scale = inverse_n,
-                     .map = of.samples > 0 ? 4u : 0u,
+                     .map = of.samples > 0 ? ColumnMap::Deviation : ColumnMap::None,
+                     .adds_center = of.samples > 0,
                      .center = in(0)},
                     in(0), out(3));
-  add_column_reduce(
-      *program, vulkan,
-      {.rows = of.samples, .columns = of.channels, .scale = inverse_n, .map = 1, .center = out(3)}, in(0),
-      variance);
+  add_column_reduce(*program, vulkan,
+                    {.rows = of.samples,
+                     .columns = of.channels,
+                     .scale = inverse_n,
+                     .map = ColumnMap::SquaredDeviation,
+                     .center = out(3)},
+                    in(0), variance);
   const auto n = static_cast<float>(of.samples);
   program->dispatch_each(Shader::batch_norm_statistics, of.channels, 64)
       .push(of.channels)
@@ -101,10 +105,14 @@ Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node, s
   const Channels of = channels_of(node.shape(0));
   auto program = std::make_unique<Program>("batch_norm_grad");
   add_column_reduce(*program, vulkan, {.rows = of.samples, .columns = of.channels}, in(1), out(2));
-  add_column_reduce(
-      *program, vulkan,
-      {.rows = of.samples, .columns = of.channels, .map = 2, .center = in(3), .z = in(0), .factor = in(4)},
-      in(1), out(1));
+  add_column_reduce(*program, vulkan,
+                    {.rows = of.samples,
+                     .columns = of.channels,
+                     .map = ColumnMap::ByColumn,
+                     .center = in(3),
+                     .z = in(0),
+                     .factor = in(4)},
+                    in(1), out(1));
   add_apply(*program, vulkan, 2, of, 0)
       .read(0, in(0))
       .write(1, out(0))
@@ -169,7 +177,7 @@ Result<KernelPtr> create_norm_grad(Device& device, const NodeView& node, std::sp
   if (node.has(2)) step.read(2, in(2));
   const ColumnReduce sums{.rows = form.rows, .columns = form.columns};
   ColumnReduce products = sums;
-  products.map = 3;
+  products.map = ColumnMap::ByRow;
   products.center = means;
   products.z = in(0);
   products.factor = factors;

@@ -15,16 +15,17 @@ constexpr int64_t kRowsPerPartial = 512;
 /// A part of reduce: what it adds to the result is left to the last pass.
 void add_pass(Program& program, const VulkanDevice& device, const ColumnReduce& reduce, int64_t splits,
               bool is_last, const Ref& x, const Ref& y) {
-  const uint32_t map = reduce.map == 4 && is_last ? 6 : reduce.map == 5 && !is_last ? 0 : reduce.map;
+  const ColumnMap map = reduce.map;
+  const bool adds_center = reduce.adds_center && is_last;
   const int64_t count = reduce.batch * splits * reduce.columns;
   Step& step = program.dispatch_each(
       typed(reduce.dtype, Shader::reduce_columns_f32, Shader::reduce_columns_i32, Shader::reduce_columns_i64),
       count, std::min<uint32_t>(device.plan().elementwise_lanes, 64));
-  step.spec(static_cast<uint32_t>(reduce.reduction)).spec(map);
+  step.spec(static_cast<uint32_t>(reduce.reduction)).spec(static_cast<uint32_t>(map)).spec(adds_center);
   step.push(count).push(reduce.rows).push(reduce.columns).push(splits).push(reduce.scale);
   step.read(0, x).write(1, y);
-  if (map != 0) step.read(2, reduce.center);
-  if (map == 2 || map == 3) step.read(3, reduce.z).read(4, reduce.factor);
+  if (map != ColumnMap::None || adds_center) step.read(2, reduce.center);
+  if (map == ColumnMap::ByColumn || map == ColumnMap::ByRow) step.read(3, reduce.z).read(4, reduce.factor);
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ void add_column_reduce(Program& program, const VulkanDevice& device, const Colum
   add_pass(program, device, first, splits, false, x, partial);
   ColumnReduce second = reduce;
   second.rows = splits;
-  second.map = reduce.map >= 4 ? 5 : 0;
+  second.map = ColumnMap::None;
   if (splits > kRowsPerPartial) return add_column_reduce(program, device, second, partial, y);
   add_pass(program, device, second, 1, true, partial, y);
 }

@@ -10,6 +10,15 @@ namespace librt::vulkan {
 
 enum class Reduction : uint32_t { Sum = 0, Max = 1, Min = 2, Prod = 3 };
 
+/// What is reduced in place of an element x of column c and row r; as in reduce_columns.comp.
+enum class ColumnMap : uint32_t {
+  None = 0,
+  SquaredDeviation = 1,  ///< (x - center[c])^2
+  ByColumn = 2,          ///< x (z - center[c]) factor[c]
+  ByRow = 3,             ///< x (z - center[r]) factor[r]
+  Deviation = 4          ///< x - center[c]
+};
+
 struct ColumnReduce {
   int64_t batch = 1;
   int64_t rows = 0;
@@ -17,11 +26,10 @@ struct ColumnReduce {
   Reduction reduction = Reduction::Sum;
   DType dtype = DType::F32;
   float scale = 1;
-  /// Applied to elements first: 0 none, 1 (x - center)^2, 2 x (z - center) factor, 3 the same with a center
-  /// and a factor of each row instead of each column. 4: x - center, and center is added to the result: a
-  /// mean whose rounding error is in proportion to the deviations, not to the values. 5: center is added
-  /// alone.
-  uint32_t map = 0;
+  ColumnMap map = ColumnMap::None;
+  /// center[c] is added to the result: with Deviation, a mean whose rounding error is in proportion to the
+  /// deviations, not to the values.
+  bool adds_center = false;
   Ref center{}, z{}, factor{};
 };
 
