@@ -1,9 +1,8 @@
 #include "tools/convert/quantization.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
+#include "tools/compiler/name_pattern.h"
 #include "tools/compiler/passes/conv_transpose.h"
 #include "tools/compiler/quantize/calibrate.h"
 #include "tools/compiler/quantize/quantize_aware.h"
@@ -17,12 +16,6 @@ namespace {
 
 using compiler::QuantizationChoice;
 using tools::Array;
-
-bool matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  });
-}
 
 /// The rows of --calibrate, or of the application.
 Result<CalibrationData> rows_of(const Graph& infer, const Options& options) {
@@ -102,7 +95,7 @@ class Calibration {
   }
 
   bool is_kept(const std::string& name) const {
-    return kept_.contains(name) || matches(options_.keep_fp32, name);
+    return kept_.contains(name) || compiler::matches_any(options_.keep_fp32, name);
   }
   QuantizationChoice choose() const {
     return compiler::choose_quantized(
@@ -174,7 +167,7 @@ class Calibration {
 Status check_patterns(const Graph& graph, const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns)
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const Node& node) { return matches({pattern}, node.name); }))
+                     [&](const Node& node) { return compiler::is_match(pattern, node.name); }))
       return invalid_argument("--keep-fp32: no node is named like '", pattern,
                               "'; rtconvert --inspect shows the names");
   return {};
@@ -192,7 +185,8 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   Observer observer(model, infer, data, options.calibration, options.percentile);
   const auto choose = [&] {
     return compiler::choose_fake_quantized(
-        infer, [&](const std::string& name) { return matches(options.keep_fp32, name); }, observer.infinite);
+        infer, [&](const std::string& name) { return compiler::matches_any(options.keep_fp32, name); },
+        observer.infinite);
   };
   QuantizationChoice choice = choose();
   if (choice.matmuls.empty())
@@ -244,7 +238,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
     RT_ASSIGN(const CalibrationData data, rows_of(infer, options));
     return Calibration(model, options, data, report).run();
   }
-  const auto keep = [&](const std::string& name) { return matches(options.keep_fp32, name); };
+  const auto keep = [&](const std::string& name) { return compiler::matches_any(options.keep_fp32, name); };
   if (options.precision == "int8") {
     RT_ASSIGN(report.matmuls, compiler::quantize_dynamically(infer, model.states, keep));
   } else {

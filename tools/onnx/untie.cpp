@@ -1,13 +1,12 @@
 #include "tools/onnx/untie.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
 
 #include "runtime/core/status.h"
+#include "tools/compiler/name_pattern.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/weight_uses.h"
@@ -58,12 +57,6 @@ std::optional<std::string> module_in(const std::string& name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0 || name.find("::") != std::string::npos) return std::nullopt;
   return name.substr(0, dot);
-}
-
-bool matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  });
 }
 
 std::string joined(const std::set<std::string>& parts, const char* between) {
@@ -185,8 +178,10 @@ class Untie {
 
   std::string why_kept(const std::string& name, const std::vector<Parameter>& parameters,
                        bool uniform) const {
-    const auto asked = [&](const Parameter& parameter) { return matches(options_.tie, parameter.alias()); };
-    if (matches(options_.tie, name) || std::any_of(parameters.begin(), parameters.end(), asked))
+    const auto asked = [&](const Parameter& parameter) {
+      return compiler::matches_any(options_.tie, parameter.alias());
+    };
+    if (compiler::matches_any(options_.tie, name) || std::any_of(parameters.begin(), parameters.end(), asked))
       return "by --tie";
     if (parameters.size() == 1) {
       const std::vector<const WeightUse*>& uses = parameters[0].uses;

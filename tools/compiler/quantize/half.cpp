@@ -1,7 +1,5 @@
 #include "tools/compiler/quantize/half.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,6 +10,7 @@
 #include "runtime/core/half.h"
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/name_pattern.h"
 #include "tools/compiler/passes/pattern.h"
 
 namespace librt::compiler {
@@ -119,7 +118,7 @@ class HalfNodes {
   static bool is_kept(const Node& node, const PassContext& context) {
     bool kept = false;
     for (const std::string& pattern : context.keep_fp32) {
-      if (fnmatch(pattern.c_str(), node.name.c_str(), 0) != 0) continue;
+      if (!is_match(pattern, node.name)) continue;
       kept = true;
       if (context.unmatched != nullptr) context.unmatched->erase(pattern);
     }

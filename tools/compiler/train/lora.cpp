@@ -1,7 +1,5 @@
 #include "tools/compiler/train/lora.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,6 +10,7 @@
 #include "runtime/core/philox.h"
 #include "runtime/graph/node_view.h"
 #include "tools/compiler/edit/graph_edit.h"
+#include "tools/compiler/name_pattern.h"
 #include "tools/compiler/train/training_graph.h"
 
 namespace librt::compiler {
@@ -183,13 +182,9 @@ class AdapterWriter {
 
   bool is_target(const Weight& weight) const {
     if (options_.targets.empty()) return true;
-    return std::any_of(options_.targets.begin(), options_.targets.end(), [&](const std::string& pattern) {
-      const auto matches = [&](const std::string& name) {
-        return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-      };
-      return matches(weight.name) || std::any_of(weight.users.begin(), weight.users.end(),
-                                                 [&](NodeId id) { return matches(infer_.nodes[id].name); });
-    });
+    return matches_any(options_.targets, weight.name) ||
+           std::any_of(weight.users.begin(), weight.users.end(),
+                       [&](NodeId id) { return matches_any(options_.targets, infer_.nodes[id].name); });
   }
 
   Status choose() {

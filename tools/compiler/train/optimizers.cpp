@@ -1,11 +1,10 @@
 #include "tools/compiler/train/optimizers.h"
 
-#include <fnmatch.h>
-
 #include <map>
 
 #include "runtime/core/element.h"
 #include "runtime/geometry/optimizer_step.h"
+#include "tools/compiler/name_pattern.h"
 #include "tools/compiler/train/block_state.h"
 #include "tools/compiler/train/data_parallel.h"
 
@@ -346,7 +345,7 @@ ValueId emit_optimizer(Builder& builder, const TrainingOptimizer& options,
 
 int group_of(const TrainingOptimizer& options, const std::string& parameter) {
   for (size_t i = 0; i < options.groups.size(); ++i)
-    if (fnmatch(options.groups[i].pattern.c_str(), parameter.c_str(), 0) == 0) return static_cast<int>(i);
+    if (is_match(options.groups[i].pattern, parameter)) return static_cast<int>(i);
   return -1;
 }
 

@@ -1,17 +1,12 @@
 // Step 1 of adding training entries: which constants of a net are weights to train, and become states.
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "runtime/ops/page.h"
+#include "tools/compiler/name_pattern.h"
 #include "tools/compiler/train/train_steps.h"
 
 namespace librt::compiler {
 namespace {
-
-bool is_match(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string all;
