@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "rt/custom.hpp"
-#include "tests/support/backend_main.h"
+#include "tests/support/loaded_model.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/writer.h"
 
 namespace librt {
 namespace {
@@ -26,11 +25,7 @@ rt::Model model() {
   build.output(build.neg(build.emit(attributes, {build.neg(x)})));
   EXPECT_TRUE(build.status().ok()) << build.status().message();
   made.entries.push_back({"infer", std::move(graph)});
-  const auto bytes = compiler::serialize_model(made);
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  auto loaded = rt::Model::from_memory(std::as_bytes(std::span(*bytes)));
-  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
-  return std::move(*loaded);
+  return test::loaded_model(made);
 }
 
 /// Runs the model with access(x, y) instead of the copy, and returns the result's message; "" for success.

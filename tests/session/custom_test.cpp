@@ -13,8 +13,8 @@
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
 #include "tests/support/backend_main.h"
+#include "tests/support/loaded_model.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/writer.h"
 
 namespace librt {
 namespace {
@@ -59,11 +59,7 @@ rt::Model model(const op::CustomAttributes& attributes = scale()) {
   for (Node& node : graph.nodes)
     if (node.kind() == OpKind::Custom) node.op = make_op(attributes);
   made.entries.push_back({"infer", std::move(graph)});
-  const auto bytes = compiler::serialize_model(made);
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  auto loaded = rt::Model::from_memory(std::as_bytes(std::span(*bytes)));
-  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
-  return std::move(*loaded);
+  return test::loaded_model(made);
 }
 
 rt::Result<rt::Session> open(const rt::CustomOperator& custom, rt::SessionOptions options = {}) {
@@ -317,10 +313,7 @@ TEST(Custom, KeepsItsTypes) {
   ASSERT_TRUE(build.status().ok()) << build.status().message();
   graph[graph.outputs[0]].name = "y";
   made.entries.push_back({"infer", std::move(graph)});
-  const auto bytes = compiler::serialize_model(made);
-  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
-  auto loaded = rt::Model::from_memory(std::as_bytes(std::span(*bytes)));
-  ASSERT_OK(loaded);
+  const rt::Model loaded = test::loaded_model(made);
   const rt::CustomOperator custom("com.example", "Scale", [](const rt::CustomCall& call) -> rt::Status {
     if (call.input(0).dtype() != rt::DType::F16 || call.output().dtype() != rt::DType::F16)
       return {rt::Code::InvalidArgument, "another type"};
@@ -331,7 +324,7 @@ TEST(Custom, KeepsItsTypes) {
   const auto operators = rt::handles_of(custom);
   for (const char* precision : {"", "fp32", "bf16"}) {
     auto session = rt::Session::create(
-        *loaded, {.backend = backend_name, .precision = precision, .custom_operators = operators});
+        loaded, {.backend = backend_name, .precision = precision, .custom_operators = operators});
     if (!session.ok()) continue;  // no matmul that could be computed in it
     ASSERT_OK(session->set_input(0, rt::Tensor(rt::DType::F16, {4})));
     ASSERT_OK(session->run());

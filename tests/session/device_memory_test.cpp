@@ -13,8 +13,8 @@
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
 #include "tests/support/backend_main.h"
+#include "tests/support/loaded_model.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/writer.h"
 
 namespace librt {
 namespace {
@@ -50,11 +50,7 @@ rt::Model model() {
   for (const ValueId output : graph.outputs)
     if (std::string& name = graph[output].name; name.empty()) name = "output" + std::to_string(output);
   made.entries.push_back({"infer", std::move(graph)});
-  const auto bytes = compiler::serialize_model(made);
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  auto loaded = rt::Model::from_memory(std::as_bytes(std::span(*bytes)));
-  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
-  return std::move(*loaded);
+  return test::loaded_model(made);
 }
 
 rt::Session open(rt::SessionOptions options = {}) {

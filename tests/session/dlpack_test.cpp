@@ -11,8 +11,8 @@
 #include "tests/session/outcome.h"
 #include "tests/session/shared_device.h"
 #include "tests/support/backend_main.h"
+#include "tests/support/loaded_model.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/writer.h"
 
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
@@ -57,12 +57,9 @@ rt::Session open(rt::SessionOptions options = {}) {
   build.output(build.add(x, x));
   graph[graph.outputs[0]].name = "y";
   made.entries.push_back({"infer", std::move(graph)});
-  const auto bytes = compiler::serialize_model(made);
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  auto model = rt::Model::from_memory(std::as_bytes(std::span(*bytes)));
   options.backend = backend_name;
   options.validation = validation;
-  auto session = rt::Session::create(*model, options);
+  auto session = rt::Session::create(test::loaded_model(made), options);
   EXPECT_TRUE(session.ok()) << session.status().message();
   return std::move(*session);
 }
