@@ -251,7 +251,8 @@ class GuardedDevice final : public Device {
   }
   template <size_t... row>
   static constexpr auto functions(std::index_sequence<row...>) {
-    return std::array{std::pair{&supports<row>, &create<row>}...};
+    using Functions = std::pair<decltype(KernelRow::supports), decltype(KernelRow::create)>;
+    return std::array<Functions, sizeof...(row)>{Functions{&supports<row>, &create<row>}...};
   }
   static std::vector<KernelRow> make_rows(const KernelTable& table) {
     static constexpr auto kFunctions = functions(std::make_index_sequence<kMostRows>());
