@@ -20,7 +20,8 @@ void set_element(void* bytes, int64_t i, T value) noexcept {
   std::memcpy(static_cast<std::byte*>(bytes) + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-float saturated(float value, float largest) noexcept {
+float saturated(float value, DType dtype) noexcept {
+  const float largest = largest_finite(dtype);
   return std::isfinite(value) ? std::clamp(value, -largest, largest) : value;
 }
 
@@ -35,8 +36,8 @@ void convert_floats(const void* from, DType from_type, void* to, DType to_type, 
       set_element(to, i, value);
     else
       set_element(to, i,
-                  to_type == DType::F16 ? float_to_half(saturated(value, 65504))
-                                        : float_to_bf16(saturated(value, bf16_to_float(0x7f7f))));
+                  to_type == DType::F16 ? float_to_half(saturated(value, to_type))
+                                        : float_to_bf16(saturated(value, to_type)));
   }
 }
 

@@ -15,6 +15,11 @@ constexpr bool is_exchangeable(DType dtype) noexcept {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 
+/// The largest finite value of a 16-bit float.
+constexpr float largest_finite(DType dtype) noexcept {
+  return dtype == DType::F16 ? 65504.0f : 0x1.fep127f;
+}
+
 /// Converts n values between exchangeable types, rounding to nearest even. Finite values beyond f16 or
 /// bf16 saturate to its largest finite value: masks are often -3.4e38, and an infinity there gives NaN. The
 /// ranges may not overlap.

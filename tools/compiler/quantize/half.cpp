@@ -7,7 +7,6 @@
 
 #include "runtime/core/convert_floats.h"
 #include "runtime/core/element.h"
-#include "runtime/core/half.h"
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/name_pattern.h"
@@ -136,10 +135,6 @@ class HalfNodes {
   std::vector<NodeId> open_;
 };
 
-float largest(DType dtype) {
-  return dtype == DType::F16 ? 65504.0f : bf16_to_float(0x7f7f);
-}
-
 /// Whether the node's result may hold a value of its operand i, or one that is larger than an operand.
 bool passes_on(const Node& node, size_t i) {
   if (node.kind() == OpKind::Clip) return i == 0;
@@ -219,7 +214,7 @@ std::vector<DType> node_types(const Graph& graph, const PassContext& context) {
 }
 
 std::vector<bool> exceeding(const Graph& graph, DType dtype) {
-  const float limit = largest(dtype);
+  const float limit = largest_finite(dtype);
   const auto beyond = [limit](double x) { return std::isfinite(x) && std::abs(x) > limit; };
   std::vector<bool> exceeds(graph.values.size());
   for (ValueId id = 0; id < graph.values.size(); ++id) {
@@ -242,8 +237,8 @@ std::vector<bool> exceeding(const Graph& graph, DType dtype) {
 ValueId narrow(Builder& builder, ValueId value, DType dtype, bool exceeding) {
   if (exceeding) {
     op::ClipAttributes finite;
-    finite.minimum = -largest(dtype);
-    finite.maximum = largest(dtype);
+    finite.minimum = -largest_finite(dtype);
+    finite.maximum = largest_finite(dtype);
     value = builder.emit(std::move(finite), {value});
   }
   return builder.cast(value, dtype);
