@@ -272,8 +272,9 @@ void resize_gradient(GradContext& context) {
     if (d + 1 < dims.size()) sizes.push_back(result[d].extent);
   }
   const auto scales = constant_floats(emit, context.input(2)), roi = constant_floats(emit, context.input(3));
-  if (!known || (context.input(3) != kNoValue && roi.empty()))
-    return emit.fail(unsupported("the gradient of Resize needs static image extents"));
+  if (!known) return emit.fail(unsupported("the gradient of Resize needs static image extents"));
+  if ((context.input(2) != kNoValue && scales.empty()) || (context.input(3) != kNoValue && roi.empty()))
+    return emit.fail(unsupported("the gradient of Resize needs scales and a region that are constants"));
   auto geometry = resize_geometry(shape, attributes, sizes, scales, roi);
   if (!geometry.ok()) return emit.fail(std::move(geometry).status());
   ValueId grad = context.grad();

@@ -181,6 +181,34 @@ TEST(Differentiate, StopsAtDetachedValues) {
     EXPECT_EQ(load_element(got[0].bytes.data(), DType::F32, i), static_cast<double>((2 + i) * (2 + i)));
 }
 
+/// Positions follow the scales, not the extents that they lead to: 7 pixels by 0.5 are 3.
+TEST(Differentiate, ResizeNeedsConstantScales) {
+  for (const bool constant : {true, false}) {
+    Graph graph;
+    compiler::Builder build(graph);
+    const ValueId x = build.input("x", DType::F32, {{.extent = 1}, {.extent = 7}, {.extent = 1}});
+    const float half = 0.5f;
+    ValueId scales = build.constant({.dtype = DType::F32, .shape = {1}}, Blob::copy_of(&half, sizeof half));
+    if (!constant) scales = build.emit(op::IdentityAttributes{}, {scales});
+    op::ResizeAttributes linear;
+    linear.mode = op::ResizeMode::Linear;
+    linear.coordinates = op::ResizeCoordinates::Asymmetric;
+    const ValueId y = build.emit_many(make_op(linear), std::array{x, kNoValue, scales}, 1)[0];
+    const auto gradients = compiler::differentiate(build, build.reduce_sum(y, {}, false), std::array{x});
+    ASSERT_EQ(gradients.ok(), constant);
+    if (!constant) {
+      EXPECT_EQ(gradients.status().code(), Code::Unsupported);
+      EXPECT_NE(gradients.status().message().find("scales"), std::string::npos);
+      continue;
+    }
+    build.output((*gradients)[0]);
+    const std::vector<ops::HostTensor> got =
+        evaluate(graph, {ops::HostTensor({.dtype = DType::F32, .shape = {1, 7, 1}})});
+    for (int64_t i = 0; i < 7; ++i)
+      EXPECT_EQ(load_element(got[0].bytes.data(), DType::F32, i), i % 2 == 0 && i < 6 ? 1 : 0) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, Gradient, testing::ValuesIn(differentiable_cases()),
                          [](const testing::TestParamInfo<const test::Case*>& param) {
                            return param.param->name;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
 
@@ -28,6 +29,14 @@ void ints(rt_onnx::NodeProto& node, const std::string& name, const std::vector<i
   attribute->set_name(name);
   attribute->set_type(7);
   for (const int64_t value : values) attribute->add_ints(value);
+}
+
+void floats(ImporterModel& model, const std::string& name, const std::vector<float>& values) {
+  auto* tensor = model.graph().add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(ImporterModel::kFloat);
+  tensor->add_dims(static_cast<int64_t>(values.size()));
+  for (const float value : values) tensor->add_float_data(value);
 }
 
 ops::HostTensor run(const ModelGraph& model, std::span<const ConstTensorView> inputs) {
@@ -138,11 +147,7 @@ TEST(ImporterOperators, CornersThatPyTorchAligns) {
     ImporterModel model(17);
     if (pytorch) model.proto.set_producer_name("pytorch");
     model.input("x", {"b", "1", "n"});
-    auto* scales = model.graph().add_initializer();
-    scales->set_name("scales");
-    scales->set_data_type(ImporterModel::kFloat);
-    scales->add_dims(3);
-    for (const float scale : {1.0f, 1.0f, 0.7f}) scales->add_float_data(scale);
+    floats(model, "scales", {1.0f, 1.0f, 0.7f});
     auto& node = model.node("Resize", {"x", "", "scales"}, {"y"});
     strings(node, "mode", "linear");
     strings(node, "coordinate_transformation_mode", "align_corners");
@@ -438,7 +443,6 @@ TEST(ImporterOperators, BlocksOfAnyNumberOfChannels) {
   }
 }
 
-// TensorFlow's crop_and_resize is exported with a region for each image of a loop.
 /// Cut off towards zero; a cubic filter goes beyond 255 between the last two.
 TEST(ImporterOperators, ResizeOfIntegers) {
   for (const bool cubic : {false, true}) {
@@ -461,6 +465,27 @@ TEST(ImporterOperators, ResizeOfIntegers) {
       EXPECT_EQ(y, (std::vector<int>{0, 0, 2, 66, 192, 255, 255, 255}));
   }
 }
+
+/// The gradient reads them.
+TEST(ImporterOperators, ScalesOfResizeStayConstants) {
+  ImporterModel model(17);
+  model.input("x", {"1", "1", "7", "5"});
+  floats(model, "scales", {1, 1, 0.5f, 0.5f});
+  strings(model.node("Resize", {"x", "", "scales"}, {"y"}), "mode", "linear");
+  model.output("y");
+  const auto converted = model.convert();
+  ASSERT_TRUE(converted.ok()) << converted.status().message() << model.reasons();
+  const Graph& graph = converted->entries[0].graph;
+  const auto resize = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const Node& node) { return node.kind() == OpKind::Resize; });
+  ASSERT_NE(resize, graph.nodes.end());
+  const Value& scales = graph[resize->inputs[2]];
+  ASSERT_EQ(scales.role, Role::Constant);
+  ASSERT_EQ(scales.info().elements(), 2);
+  EXPECT_EQ(load_element(scales.data.data, DType::F32, 1), 0.5);
+}
+
+// TensorFlow's crop_and_resize is exported with a region for each image of a loop.
 TEST(ImporterOperators, ResizeOfARegionThatIsAnInput) {
   for (const bool some_axes : {false, true}) {
     ImporterModel model(some_axes ? 18 : 17);

@@ -93,16 +93,19 @@ ValueId sizes_of(NodeContext& c, ValueId scales, bool always) {
   return always ? concat_values(c.emit, std::move(sizes)) : kNoValue;
 }
 
-// The starts and ends of axes [first, last): a constant if they are known, as the gradient needs them.
-ValueId roi_between(NodeContext& c, ValueId roi, int first, int last) {
-  const auto known = c.emit.known_value(roi);
-  if (!known)
-    return concat_values(c.emit, {slice(c.emit, roi, 0, first, last),
-                                  slice(c.emit, roi, 0, c.rank() + first, c.rank() + last)});
+// Entries [first, last) of each part of an f32 vector, a part having one for each axis: a constant if they
+// are known, as the gradient needs them.
+ValueId entries(NodeContext& c, ValueId vector, int parts, int first, int last) {
+  const auto known = c.emit.known_value(vector);
+  std::vector<ValueId> slices;
   std::vector<float> numbers;
-  for (const int offset : {0, c.rank()})
-    for (int axis = first; axis < last; ++axis)
+  for (int part = 0; part < parts; ++part) {
+    const int offset = part * c.rank();
+    if (!known) slices.push_back(slice(c.emit, vector, 0, offset + first, offset + last));
+    for (int axis = first; known && axis < last; ++axis)
       numbers.push_back(static_cast<float>(load_element(known->data, known->info.dtype, offset + axis)));
+  }
+  if (!known) return concat_values(c.emit, std::move(slices));
   return c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}},
                          Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
 }
@@ -111,8 +114,8 @@ ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, Valu
                     int first, int last) {
   std::vector<ValueId> operands{x, kNoValue, kNoValue};
   if (target.sizes != kNoValue) operands[1] = slice(c.emit, target.sizes, 0, first, last);
-  if (target.scales != kNoValue) operands[2] = slice(c.emit, target.scales, 0, first, last);
-  if (target.roi != kNoValue) operands.push_back(roi_between(c, target.roi, first, last));
+  if (target.scales != kNoValue) operands[2] = entries(c, target.scales, 1, first, last);
+  if (target.roi != kNoValue) operands.push_back(entries(c, target.roi, 2, first, last));
   const DType dtype = c.value(x).dtype;
   if (is_float(dtype)) return c.emit.emit_many(make_op(attributes), operands, 1)[0];
   // Integers by floats that hold them, cut off towards zero, as ONNX's reference and ONNX Runtime do. A cubic
