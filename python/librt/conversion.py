@@ -8,7 +8,7 @@ import os
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import errors
@@ -41,6 +41,15 @@ def _save_arrays(folder: str, name: str, arrays: Mapping[str, Any]) -> str:
     return path
 
 
+def _save_runs(folder: str, name: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """A folder with a file for each run, whose names sort in the order of the runs."""
+    path = os.path.join(folder, name)
+    os.mkdir(path)
+    for i, arrays in enumerate(runs):
+        _save_arrays(path, f"{i:09}", arrays)
+    return path
+
+
 def _save_array(folder: str, name: str, array: Any) -> str:
     import numpy
 
@@ -70,6 +79,8 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
             line.append(flag)
         elif name in ("calibrate", "evaluate") and isinstance(value, Mapping):
             line += [flag, _save_arrays(folder, name, value)]
+        elif name in ("calibrate", "evaluate") and isinstance(value, (list, tuple)):
+            line += [flag, _save_runs(folder, name, value)]
         elif name == "labels" and (_is_array(value) or isinstance(value, (list, tuple))):
             line += [flag, _save_array(folder, name, value)]
         elif name == "lora" and isinstance(value, Mapping):
@@ -137,7 +148,7 @@ def convert(
     *,
     precision: str = "fp32",
     train: bool = False,
-    calibrate: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    calibrate: str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     **options: Any,
 ) -> Model:
     """Compiles an ONNX model.
@@ -146,7 +157,8 @@ def convert(
     output: where to write the .rt file; None: the model is in memory only (see Model.save).
     precision: "fp32", "fp16", "bf16", "int8", "int8-weights" or "int4-weights".
     train: add the entry train_step, for librt.Trainer; then loss=, optimizer= and others.
-    calibrate: data for "int8": arrays by input name whose first axis counts the rows, or a file or folder.
+    calibrate: data for "int8": arrays by input name whose first axis counts the rows, a list of such dicts, each with the
+        inputs of one run, or a file or folder.
     options: every other option of rtconvert, with _ for -: dim={"batch": 8}, constant={"axis": 1}, verify=True,
         loss="mse", optimizer="adam", trainable=["head.*"], lora={"rank": 8, "alpha": 16}, memory="256MiB".
         `rtconvert --help-all` describes them. Arrays may stand where it takes files.

@@ -69,6 +69,8 @@ class Options(unittest.TestCase):
                 self.assertGreater(numpy.abs(got - exact).max(), 0)
                 self.assertLess(numpy.abs(got - exact).max(), 0.2 * numpy.abs(exact).max())
         self.assertEqual(librt.convert("zoo:lenet5", precision="int8", calibrate=rows).report["quantization"]["rows"], 16)
+        runs = [{"input": rows["input"][:3]}, {"input": rows["input"][3:]}]
+        self.assertEqual(librt.convert("zoo:lenet5", precision="int8", calibrate=runs).report["quantization"]["rows"], 16)
 
     def test_training_options(self):
         model = librt.convert("zoo:mlp", train=True, loss="mse", optimizer="sgd", momentum=0.5, trainable=["fc3.*"],

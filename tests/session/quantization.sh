@@ -83,7 +83,7 @@ done
 
 # A Pad that fills with minus infinity before a MaxPool that cannot take it over: what reads it stays in f32.
 python3 - <<'EOF'
-import random, struct
+import math, os, random, struct, zipfile
 def varint(n):
     out = b""
     while n > 127:
@@ -115,11 +115,32 @@ graph = (node("Conv", ["x", "a"], "first") + node("Pad", ["first", "pads", "lowe
          tensor("pads", [8], 7, "q", [0, 0, 1, 1, 0, 0, 1, 1]) + tensor("lowest", [], 1, "f", [float("-inf")]) +
          field(11, value("x", [1, 3, 12, 12])) + field(12, value("y", [1, 8, 6, 6])))
 open("padded.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
-header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3, 12, 12), }"
-header += " " * (-(len(header) + 11) % 64) + "\n"
-import os
-os.makedirs("padded", exist_ok=True)
-open("padded/x.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<1728f", *noise(1728)))
+def npy(*shape):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    count = math.prod(shape)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%df" % count, *noise(count))
+def folder(name, **arrays):
+    os.makedirs(name, exist_ok=True)
+    for array, shape in arrays.items():
+        open(name + "/" + array + ".npy", "wb").write(npy(*shape))
+folder("padded", x=(4, 3, 12, 12))
+
+# A matmul of rows, times a vector, plus a scalar.
+graph = (node("MatMul", ["x", "w"], "rows") + node("Mul", ["rows", "each"], "scaled") + node("Add", ["scaled", "all"], "y") + field(2, "g") +
+         tensor("w", [16, 3], 1, "f", noise(48)) + field(11, value("x", [2, 16])) + field(11, value("each", [3])) + field(11, value("all", [])) +
+         field(12, value("y", [2, 3])))
+open("mixed.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
+folder("shared", x=(6, 16), each=(3,), all=())
+folder("own", x=(6, 16), each=(9,), all=())
+folder("few", x=(6, 16), each=(6,), all=())
+folder("one", x=(2, 16), each=(3,), all=())
+folder("both", x=(2, 16), each=(3,), all=())
+for place, count in (("runs/0.npz", 3), ("runs/1.npz", 3), ("wrong/0.npz", 3), ("wrong/1.npz", 6), ("both/0.npz", 3)):
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    with zipfile.ZipFile(place, "w") as archive:
+        for name, shape in (("x", (2, 16)), ("each", (count,)), ("all", ())):
+            archive.writestr(name + ".npy", npy(*shape))
 EOF
 for calibration in minmax entropy; do
   report=$("$bin/rtconvert" padded.onnx -o padded.rt --precision int8 --calibrate padded --calibration $calibration --accuracy always 2>&1) ||
@@ -128,3 +149,19 @@ for calibration in minmax entropy; do
     fail "the readers of infinities: $report"
 done
 "$bin/rtconvert" padded.onnx -o padded.rt --verify --verify-backend cpu >/dev/null || fail "the net with a Pad of minus infinity"
+
+# Inputs with different numbers of rows: what has the whole shape of an input is for every run. A folder may have a file for each run.
+mixed() { "$bin/rtconvert" mixed.onnx -o mixed.rt --precision int8 --calibrate "$1" --keep-accuracy 0.1 2>&1; }
+for rows in shared:6 own:6 one:2 runs:4; do
+  report=$(mixed "${rows%:*}") || fail "rows of ${rows%:*}: $report"
+  grep -q "1 MatMul/Conv nodes on ${rows#*:} rows" <<<"$report" || fail "expected ${rows#*:} rows of ${rows%:*}: $report"
+done
+# refused FOLDER MESSAGE
+refused() {
+  local report
+  report=$(mixed "$1") && fail "$1 is taken"
+  grep -qF -- "$2" <<<"$report" || fail "expected '$2', found: $report"
+}
+refused few "--calibrate few: expected 9 rows of 'each', for 3 runs as 'x' has, found 6"
+refused wrong "--calibrate wrong/1.npz: array 'each': expected extent 3 on axis 0, found 6"
+refused both "--calibrate both: expected an .npy for each input, or an .npz for each run, found both"

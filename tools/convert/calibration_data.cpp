@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
+#include <optional>
 
 #include "runtime/core/element.h"
 #include "tools/data/compare.h"
@@ -13,83 +15,223 @@ namespace librt::convert {
 
 using tools::Array;
 
-std::vector<Array> CalibrationData::run(size_t i) const {
-  std::vector<Array> arrays;
-  for (const Array& all : inputs) {
-    Array part{.name = all.name, .type = all.type, .dims = all.dims, .bytes = {}};
-    part.dims[0] = static_cast<int64_t>(step);
-    const size_t row = all.bytes.size() / rows;
-    const auto first = all.bytes.begin() + static_cast<ptrdiff_t>(i * step * row);
-    part.bytes.assign(first, first + static_cast<ptrdiff_t>(step * row));
-    arrays.push_back(std::move(part));
-  }
-  return arrays;
+size_t CalibrationData::rows() const {
+  size_t rows = 0;
+  for (const Run& run : runs) rows += run.rows;
+  return rows;
 }
 
 namespace {
 
-Result<std::vector<Array>> read_arrays(const std::string& path, const std::string& option) {
-  std::vector<Array> arrays;
+namespace fs = std::filesystem;
+
+/// The files of a folder with one of these extensions, in the order of their names.
+std::vector<fs::path> files_of(const std::string& folder, std::initializer_list<const char*> extensions) {
+  std::vector<fs::path> files;
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-      const std::string extension = entry.path().extension().string();
-      if (extension != ".npy" && extension != ".pb") continue;
-      RT_ASSIGN(Array array, tools::read_array(entry.path().string()));
-      array.name = entry.path().stem().string();
-      arrays.push_back(std::move(array));
-    }
-  } else {
-    RT_ASSIGN(arrays, tools::read_npz(path));
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (std::find(extensions.begin(), extensions.end(), entry.path().extension().string()) !=
+        extensions.end())
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// For each input its array.
+Result<std::vector<Array>> arrays_of(const Graph& graph, std::vector<Array> arrays,
+                                     const std::string& source) {
+  std::vector<Array> found;
+  for (const ValueId id : graph.inputs) {
+    const Value& value = graph[id];
+    auto array =
+        std::find_if(arrays.begin(), arrays.end(), [&](const Array& a) { return a.name == value.name; });
+    if (array == arrays.end() && arrays.size() == 1 && graph.inputs.size() == 1) array = arrays.begin();
+    if (array == arrays.end())
+      return invalid_argument(source, ": expected an array for each input, found none named '", value.name,
+                              "'");
+    if (static_cast<int>(array->dims.size()) != value.rank())
+      return invalid_argument(source, ": array '", array->name, "': expected rank ", value.rank(),
+                              ", that of input '", value.name, "', found ", array->dims.size());
+    if (array->type != value.dtype)
+      return invalid_argument(source, ": array '", array->name, "': expected ", name_of(value.dtype),
+                              ", found ", name_of(array->type));
+    found.push_back(std::move(*array));
   }
-  if (arrays.empty()) return invalid_argument(option, " ", path, ": no arrays (.npz, or a folder of .npy)");
+  return found;
+}
+
+/// Whether extents from the axis `first` on are the input's, as far as it fixes them.
+Status check_extents(const Array& array, const Value& value, int first, const std::string& source) {
+  for (int axis = first; axis < value.rank(); ++axis) {
+    const Dim& dim = value.dims[static_cast<size_t>(axis)];
+    const int64_t extent = array.dims[static_cast<size_t>(axis)];
+    if (dim.is_known() && dim.extent != extent)
+      return invalid_argument(source, ": array '", array.name, "': expected extent ", dim.extent, " on axis ",
+                              axis, ", found ", extent);
+  }
+  return {};
+}
+
+/// The extent of the batch: that of the first open axis 0, or of the first axis 0 at all.
+size_t batch_of(const Graph& graph, const std::vector<Array>& inputs) {
+  const Array* batched = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].dims.empty()) continue;
+    if (!graph[graph.inputs[i]].dims[0].is_known()) return static_cast<size_t>(inputs[i].dims[0]);
+    if (batched == nullptr) batched = &inputs[i];
+  }
+  return batched == nullptr ? 1 : static_cast<size_t>(batched->dims[0]);
+}
+
+/// One run on these arrays.
+Result<CalibrationData::Run> run_of(const Graph& graph, std::vector<Array> arrays,
+                                    const std::string& source) {
+  CalibrationData::Run run;
+  RT_ASSIGN(run.inputs, arrays_of(graph, std::move(arrays), source));
+  for (size_t i = 0; i < run.inputs.size(); ++i)
+    RT_TRY(check_extents(run.inputs[i], graph[graph.inputs[i]], 0, source));
+  run.rows = batch_of(graph, run.inputs);
+  return run;
+}
+
+/// How an array is divided among runs.
+struct Division {
+  size_t step = 0;         ///< rows of a run; 0: all of the array, whatever its rank
+  size_t runs = 1;         ///< that it has rows for
+  bool is_shared = false;  ///< may be for every run
+};
+
+Result<Division> division_of(const Array& array, const Value& value, const std::string& source) {
+  RT_TRY(check_extents(array, value, 1, source));
+  if (value.rank() == 0) return Division{.is_shared = true};
+  const bool is_fixed = value.dims[0].is_known();
+  const auto step = static_cast<size_t>(is_fixed ? value.dims[0].extent : 1);
+  const auto rows = static_cast<size_t>(array.dims[0]);
+  if (is_fixed && rows == step) return Division{.is_shared = true};
+  if (rows == 0)
+    return invalid_argument(source, ": array '", array.name, "': expected rows of input '", value.name,
+                            "', found none");
+  if (step == 0 || rows < step)
+    return invalid_argument(source, ": array '", array.name, "': expected at least ", step,
+                            " rows of input '", value.name, "', found ", rows);
+  return Division{.step = step, .runs = rows / step};
+}
+
+Array part_of(const Array& all, const Division& division, size_t run) {
+  if (division.step == 0) return all;
+  Array part{.name = all.name, .type = all.type, .dims = all.dims, .bytes = {}};
+  part.dims[0] = static_cast<int64_t>(division.step);
+  const size_t bytes = all.bytes.size() / static_cast<size_t>(all.dims[0]) * division.step;
+  const auto first = all.bytes.begin() + static_cast<ptrdiff_t>(run * bytes);
+  part.bytes.assign(first, first + static_cast<ptrdiff_t>(bytes));
+  return part;
+}
+
+Result<std::vector<Array>> read_arrays(const std::string& path, const std::string& option) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return tools::read_npz(path);
+  std::vector<Array> arrays;
+  for (const fs::path& file : files_of(path, {".npy", ".pb"})) {
+    RT_ASSIGN(Array array, tools::read_array(file.string()));
+    array.name = file.stem().string();
+    arrays.push_back(std::move(array));
+  }
+  if (arrays.empty())
+    return invalid_argument(option, " ", path,
+                            ": no arrays (.npz, a folder of .npy, or a folder with an .npz for each run)");
   return arrays;
+}
+
+/// Whether no rows are left over.
+bool fills_runs(const Graph& graph, const std::vector<Array>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph[graph.inputs[i]];
+    if (value.rank() == 0 || !value.dims[0].is_known() || value.dims[0].extent == 0) continue;
+    if (inputs[i].dims[0] % value.dims[0].extent != 0) return false;
+  }
+  return true;
+}
+
+/// Adds the rows of a batch to those of the ones before.
+Status append(std::vector<Array>& rows, const std::vector<Array>& batch) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].dims.empty()) continue;  // a scalar: the same for all
+    if (!std::equal(rows[i].dims.begin() + 1, rows[i].dims.end(), batch[i].dims.begin() + 1))
+      return invalid_argument("'", rows[i].name,
+                              "': expected rows as in the batch before, found another shape");
+    rows[i].dims[0] += batch[i].dims[0];
+    rows[i].bytes.insert(rows[i].bytes.end(), batch[i].bytes.begin(), batch[i].bytes.end());
+  }
+  return {};
+}
+
+/// Divides arrays among runs.
+Status add_runs(const Graph& graph, const std::vector<Array>& inputs, const std::string& source,
+                CalibrationData& data) {
+  std::vector<Division> divisions;
+  std::optional<size_t> divided;  // the first array that is not for every run
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph[graph.inputs[i]];
+    RT_ASSIGN(const Division division, division_of(inputs[i], value, source));
+    divisions.push_back(division);
+    if (division.is_shared) continue;
+    if (!divided) divided = i;
+    const size_t runs = divisions[*divided].runs;
+    if (division.runs != runs)
+      return invalid_argument(source, ": expected ", runs * division.step, " rows of '", value.name,
+                              "', for ", runs, " runs as '", inputs[*divided].name, "' has, found ",
+                              inputs[i].dims[0]);
+  }
+  for (size_t run = 0; run < (divided ? divisions[*divided].runs : 1); ++run) {
+    std::vector<Array> parts;
+    for (size_t i = 0; i < inputs.size(); ++i) parts.push_back(part_of(inputs[i], divisions[i], run));
+    const size_t rows = divided ? divisions[*divided].step : batch_of(graph, parts);
+    data.runs.push_back({std::move(parts), rows});
+  }
+  return {};
 }
 
 }  // namespace
 
-Result<CalibrationData> calibration_data(const Graph& graph, const std::vector<Array>& arrays,
+Result<CalibrationData> calibration_data(const Graph& graph, std::vector<std::vector<Array>> batches,
                                          const std::string& source) {
   CalibrationData data;
-  for (const ValueId id : graph.inputs) {
-    const Value& value = graph[id];
-    auto found =
-        std::find_if(arrays.begin(), arrays.end(), [&](const Array& a) { return a.name == value.name; });
-    if (found == arrays.end() && arrays.size() == 1 && graph.inputs.size() == 1) found = arrays.begin();
-    if (found == arrays.end())
-      return invalid_argument(source, ": expected an array for each input, found none named '", value.name,
-                              "'");
-    if (!found->dims.empty() && found->dims[0] == 0)
-      return invalid_argument(source, ": array '", found->name, "': expected rows of input '", value.name,
-                              "', found none");
-    if (value.rank() == 0 || static_cast<int>(found->dims.size()) != value.rank() || found->dims[0] < 1)
-      return invalid_argument(source, ": array '", found->name, "': expected rows of input '", value.name,
-                              "', rank ", value.rank(), ", found rank ", found->dims.size());
-    for (int axis = 1; axis < value.rank(); ++axis) {
-      const Dim& dim = value.dims[static_cast<size_t>(axis)];
-      if (dim.is_known() && dim.extent != found->dims[static_cast<size_t>(axis)])
-        return invalid_argument(source, ": array '", found->name, "': expected extent ", dim.extent,
-                                " on axis ", axis, ", found ", found->dims[static_cast<size_t>(axis)]);
+  std::vector<Array> rest;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const std::string where = batches.size() == 1 ? source : text(source, ", batch ", i);
+    RT_ASSIGN(std::vector<Array> inputs, arrays_of(graph, std::move(batches[i]), where));
+    if (!rest.empty()) {
+      RT_TRY(append(rest, inputs).in(where));
+      inputs = std::move(rest);
+      rest.clear();
     }
-    if (found->type != value.dtype)
-      return invalid_argument(source, ": array '", found->name, "': expected ", name_of(value.dtype),
-                              ", found ", name_of(found->type));
-    const auto rows = static_cast<size_t>(found->dims[0]);
-    if (!data.inputs.empty() && rows != data.rows)
-      return invalid_argument(source, ": expected ", data.rows, " rows of '", value.name, "', found ", rows);
-    data.rows = rows;
-    if (value.dims[0].is_known()) data.step = static_cast<size_t>(value.dims[0].extent);
-    data.inputs.push_back(*found);
+    if (i + 1 < batches.size() && !fills_runs(graph, inputs))
+      rest = std::move(inputs);
+    else
+      RT_TRY(add_runs(graph, inputs, where, data));
   }
-  if (data.step == 0 || data.rows < data.step)
-    return invalid_argument(source, ": expected at least ", data.step, " rows, found ", data.rows);
   return data;
 }
 
 Result<CalibrationData> read_calibration_data(const Graph& graph, const std::string& path,
                                               const std::string& option) {
-  RT_ASSIGN(const std::vector<Array> arrays, read_arrays(path, option));
-  return calibration_data(graph, arrays, text(option, " ", path));
+  const std::string source = text(option, " ", path);
+  std::error_code ignored;
+  const std::vector<fs::path> runs =
+      fs::is_directory(path, ignored) ? files_of(path, {".npz"}) : std::vector<fs::path>();
+  if (runs.empty()) {
+    RT_ASSIGN(std::vector<Array> arrays, read_arrays(path, option));
+    return calibration_data(graph, {std::move(arrays)}, source);
+  }
+  if (!files_of(path, {".npy", ".pb"}).empty())
+    return invalid_argument(source, ": expected an .npy for each input, or an .npz for each run, found both");
+  CalibrationData data;
+  for (const fs::path& file : runs) {
+    RT_ASSIGN(std::vector<Array> arrays, tools::read_npz(file.string()));
+    RT_ASSIGN(CalibrationData::Run run, run_of(graph, std::move(arrays), text(option, " ", file.string())));
+    data.runs.push_back(std::move(run));
+  }
+  return data;
 }
 
 Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows) {

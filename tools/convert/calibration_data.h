@@ -12,24 +12,29 @@
 
 namespace librt::convert {
 
-/// For each input of the model an array whose first axis counts the rows.
+/// What a model is run on.
 struct CalibrationData {
-  std::vector<tools::Array> inputs;  ///< in the model's order
-  size_t rows = 0;
-  size_t step = 1;                         ///< rows of one run
-  compiler::Progress* progress = nullptr;  ///< gets the stage "calibrate" before each run on the rows
+  struct Run {
+    std::vector<tools::Array> inputs;  ///< in the model's order
+    size_t rows = 1;                   ///< extent of the batch
+  };
+  std::vector<Run> runs;
+  compiler::Progress* progress = nullptr;  ///< gets the stage "calibrate" before each run
 
-  /// Run i's inputs.
-  std::vector<tools::Array> run(size_t i) const;
-  size_t runs() const { return rows / step; }
+  size_t rows() const;
 };
 
-/// path: an .npz file, or a folder of .npy or .pb files. option: for messages.
+/// path: an .npz file, or a folder of .npy or .pb files, with rows of all runs as for calibration_data(); or
+/// a folder of .npz files, each with the inputs of one run, in the order of their names. option: for
+/// messages.
 Result<CalibrationData> read_calibration_data(const Graph& graph, const std::string& path,
                                               const std::string& option);
 
-/// Arrays in memory, by input name. source: where they are from, for messages.
-Result<CalibrationData> calibration_data(const Graph& graph, const std::vector<tools::Array>& arrays,
+/// Arrays in memory, by input name. The first axis of each counts rows; a run takes as many as the input's
+/// first axis has, and one where it is dynamic. An array with the shape of an input without dynamic
+/// dimensions may be for every run, as that of a scalar is. Rows that do not fill a run wait for the next
+/// batch; the last ones are left out. source: where the arrays are from, for messages.
+Result<CalibrationData> calibration_data(const Graph& graph, std::vector<std::vector<tools::Array>> batches,
                                          const std::string& source);
 
 /// The class of each row, for --labels: an .npy, .pb or IDX file.

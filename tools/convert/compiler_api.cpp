@@ -67,8 +67,9 @@ class Listener final : public librt::compiler::Progress {
   bool stopped_ = false;
 };
 
-/// Checks a tensor of the application, and copies its elements to the end of an array's.
-Status append_elements(const rt_tensor& given, const std::string& name, Array& array) {
+/// Checks a tensor of the application, and copies its elements into the array of its name.
+Status set_elements(const rt_tensor& given, Array& array) {
+  const std::string& name = array.name;
   rt_tensor tensor;
   RT_TRY(librt::api::take_in(&given, tensor, "rt_tensor").in("'", name, "'"));
   if (tensor.memory != nullptr)
@@ -83,34 +84,17 @@ Status append_elements(const rt_tensor& given, const std::string& name, Array& a
   array.type = info->dtype;
   array.dims.assign(dims.begin(), dims.end());
   const auto* data = static_cast<const std::byte*>(tensor.data);
-  if (bytes > 0) array.bytes.insert(array.bytes.end(), data, data + bytes);
+  if (bytes > 0) array.bytes.assign(data, data + bytes);
   return {};
 }
 
-/// Appends a batch of rows to what earlier batches held.
-Status append_rows(const rt_tensor& tensor, Array& rows) {
-  const bool first = rows.dims.empty();
-  const Array before{.name = rows.name, .type = rows.type, .dims = rows.dims, .bytes = {}};
-  RT_TRY(append_elements(tensor, rows.name, rows));
-  if (rows.dims.empty()) return invalid_argument("'", rows.name, "': expected rows, found a scalar");
-  if (first) return {};
-  if (rows.type != before.type || rows.dims.size() != before.dims.size() ||
-      !std::equal(rows.dims.begin() + 1, rows.dims.end(), before.dims.begin() + 1))
-    return invalid_argument("'", rows.name,
-                            "': expected rows as in the first batch, found another shape or type");
-  rows.dims[0] += before.dims[0];
-  return {};
-}
-
-Result<std::vector<Array>> read_rows(const rt_compiler_options& options, Listener& listener,
-                                     const librt::Graph& graph) {
+Result<std::vector<std::vector<Array>>> read_rows(const rt_compiler_options& options, Listener& listener,
+                                                  const librt::Graph& graph) {
   std::vector<rt_tensor_spec> specs;
   std::vector<const rt_tensor_spec*> pointers;
-  std::vector<Array> rows;
-  for (const librt::ValueId id : graph.inputs) {
-    specs.push_back(librt::api::spec_of(graph, graph[id]));
-    rows.push_back({.name = graph[id].name, .type = graph[id].dtype, .dims = {}, .bytes = {}});
-  }
+  std::vector<std::vector<Array>> batches;
+  size_t bytes = 0;
+  for (const librt::ValueId id : graph.inputs) specs.push_back(librt::api::spec_of(graph, graph[id]));
   for (const rt_tensor_spec& spec : specs) pointers.push_back(&spec);
   for (size_t batch = 0;; ++batch) {
     RT_TRY(librt::compiler::report_progress(&listener, "calibrate", batch, 0));
@@ -121,13 +105,15 @@ Result<std::vector<Array>> read_rows(const rt_compiler_options& options, Listene
         options.calibration(options.calibration_user, batch, pointers.data(), tensors.data(), tensors.size());
     if (answer == 0 && batch == 0)
       return invalid_argument("calibration: expected rows, the callback has none");
-    if (answer == 0) return rows;
+    if (answer == 0) return batches;
     if (answer != 1)
       return invalid_argument("calibration: the callback returned ", answer, " for batch ", batch);
-    size_t bytes = 0;
+    std::vector<Array>& arrays = batches.emplace_back();
     for (size_t i = 0; i < inputs.size(); ++i) {
-      RT_TRY(append_rows(inputs[i], rows[i]).in("calibration, batch ", batch));
-      bytes += rows[i].bytes.size();
+      Array& array = arrays.emplace_back();
+      array.name = graph[graph.inputs[i]].name;
+      RT_TRY(set_elements(inputs[i], array).in("calibration, batch ", batch));
+      bytes += array.bytes.size();
     }
     if (bytes > librt::tools::largest_file())
       return librt::tools::too_large("calibration", "the rows", bytes, librt::tools::largest_file());
@@ -179,7 +165,7 @@ Status read_options(const rt_compiler_options& c, Listener& listener, Options& o
     if (!array.name.empty())
       return invalid_argument("rt_compiler_options: constant '", given.name, "' is given twice");
     array.name = given.name;
-    RT_TRY(append_elements(*given.tensor, given.name, array).in("rt_compiler_options: constants"));
+    RT_TRY(set_elements(*given.tensor, array).in("rt_compiler_options: constants"));
   }
   if (c.calibration != nullptr)
     options.read_rows = [c, &listener](const librt::Graph& graph) { return read_rows(c, listener, graph); };

@@ -243,7 +243,7 @@ void declare_quantization(tools::CommandLine& app, Options& options, Raw& raw) {
   const std::string group = "Quantization";
   app.add_option("--calibrate", options.calibrate,
                  "DATA.npz, or a folder of .npy: rows of each input, by its name, to calibrate ranges for "
-                 "--precision int8 or --quantize-aware")
+                 "--precision int8 or --quantize-aware; or a folder with an .npz for each run")
       ->group(group);
   app.add_option(
          "--calibration", options.calibration,

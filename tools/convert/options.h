@@ -22,8 +22,8 @@ namespace librt::convert {
 /// Where a model comes from.
 enum class Source : uint8_t { Onnx, Compiled, Zoo };
 
-/// Rows of the inputs of a graph, one array for each by name; their first axes count the rows.
-using ReadRows = std::function<Result<std::vector<tools::Array>>(const Graph& graph)>;
+/// Batches of calibration data for the inputs of a graph, each an array for each input by name.
+using ReadRows = std::function<Result<std::vector<std::vector<tools::Array>>>(const Graph& graph)>;
 
 struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME

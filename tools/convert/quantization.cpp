@@ -21,8 +21,8 @@ using tools::Array;
 Result<CalibrationData> rows_of(const Graph& infer, const Options& options) {
   const auto read = [&]() -> Result<CalibrationData> {
     if (!options.calibrate.empty()) return read_calibration_data(infer, options.calibrate, "--calibrate");
-    RT_ASSIGN(const std::vector<Array> rows, options.read_rows(infer));
-    return calibration_data(infer, rows, "calibration");
+    RT_ASSIGN(std::vector<std::vector<Array>> batches, options.read_rows(infer));
+    return calibration_data(infer, std::move(batches), "calibration");
   };
   auto data = read();
   if (data.ok()) data->progress = options.progress;
@@ -62,7 +62,7 @@ class Calibration {
 
   Status run() {
     RT_TRY(measure_f32());
-    report_.rows = data_.rows;
+    report_.rows = data_.rows();
     RT_TRY(compiler::use_matmuls(infer_, model_.states));
     report_.equalized = compiler::equalize_channels(infer_);
     real_ = infer_;
@@ -89,7 +89,7 @@ class Calibration {
       RT_ASSIGN(judged_, read_calibration_data(infer_, options_.evaluate, "--evaluate"));
     }
     if (options_.labels.empty()) return {};
-    RT_ASSIGN(labels_, read_labels(options_.labels, judged_.rows));
+    RT_ASSIGN(labels_, read_labels(options_.labels, judged_.rows()));
     RT_ASSIGN(report_.accuracy_f32, accuracy_of(model_, infer_, judged_, labels_));
     return {};
   }
@@ -194,12 +194,12 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   if (options.calibrates()) {
     RT_ASSIGN(data, rows_of(infer, options));
   }
-  if (data.rows > 0) {
+  if (!data.runs.empty()) {
     RT_ASSIGN(choice, observed_choice(observer, choose));
   }
   report.infinite = names_of(infer, observer.infinite);
   report.matmuls = choice.matmuls.size();
-  report.rows = data.rows;
+  report.rows = data.rows();
   compiler::insert_fake_quantization(infer, model.states, choice, observer.observed);
   return {};
 }
@@ -256,7 +256,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
 
 Status quantize_model(ModelGraph& model, const Options& options, const std::vector<Array>& rows,
                       QuantizationReport& report) {
-  RT_ASSIGN(const CalibrationData data, calibration_data(*model.entry("infer"), rows, "calibration"));
+  RT_ASSIGN(const CalibrationData data, calibration_data(*model.entry("infer"), {rows}, "calibration"));
   return Calibration(model, options, data, report).run();
 }
 

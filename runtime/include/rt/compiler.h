@@ -30,10 +30,12 @@ typedef struct rt_named_tensor {
 } rt_named_tensor;
 
 /** Fetches rows of calibration data, called for batch 0, 1, .. until there are no more. `inputs` has a tensor
- * for each input of the model, in the order of `specs`: set dtype, rank, dims, data and bytes; the first axis
- * counts the rows, the same number for all inputs. The data must stay valid until the next call, or until the
- * function that calls returns. Returns 1: a batch is there; 0: there are no more; anything else: failed, and
- * the compilation returns RT_INVALID_ARGUMENT. */
+ * for each input of the model, in the order of `specs`: set dtype, rank, dims, data and bytes. The first axis
+ * counts rows, which are divided among runs: each takes as many as the input's first axis has, or one where
+ * it is dynamic. A scalar, and an input that has the whole shape of the model's, is for every run of the
+ * batch. The data must stay valid until the next call, or until the function that calls returns. Returns 1: a
+ * batch is there; 0: there are no more; anything else: failed, and the compilation returns
+ * RT_INVALID_ARGUMENT. */
 typedef int (*rt_calibration_callback)(void* user, size_t batch, const rt_tensor_spec* const* specs,
                                        rt_tensor* const* inputs, size_t count);
 
