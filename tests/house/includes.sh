@@ -48,7 +48,7 @@ check kernels '^kernels/|^runtime/core/(binary_)?function'
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/memory/planner|^schema/|^tools/compiler/"
 check tools/compiler/shape "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
 check tools/compiler/edit "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
-check tools/onnx "$graph|^runtime/geometry/(custom|function)\.h|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
+check tools/onnx "$graph|^runtime/geometry/(custom|function|windows)\.h|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
 check tools/cli '^rt/custom\.h|^runtime/core/(cache_file|cache_folder|environment|hash)\.h|^tools/cli/'
 check tools/data "$core|^rt/rt\.hpp|^tools/data/"
 check tools/weights "$core|^rt/rt\.h|^tools/(data|weights)/"

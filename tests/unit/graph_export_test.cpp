@@ -128,6 +128,38 @@ TEST(GraphExport, TransposesOnlyAtTheEndsOfConvolutions) {
   }
 }
 
+/// The shape inference of others counts windows that start in the padding at the end.
+TEST(GraphExport, PoolsRoundUpOnlyWhereItCounts) {
+  struct {
+    int64_t extent, kernel, windows;
+  } const kPools[] = {{3, 1, 1}, {4, 2, 2}};  // by steps of 3
+  for (const auto& [extent, kernel, windows] : kPools) {
+    ModelGraph model;
+    model.entries.push_back({.name = "infer", .graph = {}});
+    compiler::Builder builder(model.entries[0].graph);
+    const ValueId x = builder.input("x", DType::F32, {{.extent = 1}, {.extent = extent}, {.extent = 2}});
+    op::MaxPoolAttributes pool;
+    pool.kernel = {kernel};
+    pool.strides = {3};
+    pool.pads = {0, 0};
+    pool.dilations = {1};
+    pool.ceil_mode = true;
+    const ValueId y = builder.emit(pool, {x});
+    ASSERT_TRUE(builder.status().ok()) << builder.status().message();
+    ASSERT_EQ(builder.value(y).dims[1].extent, windows);
+    builder.output(y);
+    WrittenModel report;
+    const rt_onnx::ModelProto proto = written(model, report);
+    std::vector<int64_t> modes;
+    for (const auto& node : proto.graph().node())
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.name() == "ceil_mode") modes.push_back(attribute.i());
+      }
+    EXPECT_EQ(modes, (std::vector<int64_t>{windows - 1}));
+    EXPECT_FALSE(read_back(proto).entries.empty());
+  }
+}
+
 /// total += x; y = total * scale, with `total` updated and `scale` not.
 ModelGraph with_states() {
   ModelGraph model;

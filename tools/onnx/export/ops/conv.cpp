@@ -1,6 +1,7 @@
 // Convolutions, pools, resizing and sampling: channels-first in ONNX.
 #include <array>
 
+#include "runtime/geometry/windows.h"
 #include "tools/onnx/export/node_writer.h"
 #include "tools/onnx/onnx.pb.h"
 
@@ -13,13 +14,28 @@ Attributes window_of_conv(const A& conv) {
       {"strides", conv.strides}, {"pads", conv.pads}, {"dilations", conv.dilations}, {"group", conv.groups}};
 }
 
+/// Whether the number of windows must be rounded up. Not where the last ones would start in the padding at
+/// the end: they do not count, but the shape inference of ONNX and of runtimes counts them.
 template <class A>
-Attributes window_of_pool(const A& pool) {
+bool rounds_up(const NodeWriter& n, const A& pool) {
+  const Value &x = n.input(0), &y = n.output();
+  if (!pool.ceil_mode || !x.is_static() || !y.is_static()) return pool.ceil_mode;
+  PoolWindows windows = windows_of(pool);
+  windows.ceil_mode = false;
+  const auto down = pool_geometry(x.info().shape, windows);
+  if (!down.ok()) return true;
+  for (int i = 0; i < down->rank; ++i)
+    if (down->axes[static_cast<size_t>(i)].output != y.info().shape[i + 1]) return true;
+  return false;
+}
+
+template <class A>
+Attributes window_of_pool(const NodeWriter& n, const A& pool) {
   return {{"kernel_shape", pool.kernel},
           {"strides", pool.strides},
           {"pads", pool.pads},
           {"dilations", pool.dilations},
-          {"ceil_mode", static_cast<int64_t>(pool.ceil_mode)}};
+          {"ceil_mode", static_cast<int64_t>(rounds_up(n, pool))}};
 }
 
 Result<bool> write_conv(NodeWriter& n) {
@@ -105,13 +121,13 @@ Result<bool> write_conv_integer(NodeWriter& n) {
 }
 
 Result<bool> write_max_pool(NodeWriter& n) {
-  n.add("MaxPool", {n.in_first(0)}, {n.out_first()}, window_of_pool(n.as<op::MaxPoolAttributes>()));
+  n.add("MaxPool", {n.in_first(0)}, {n.out_first()}, window_of_pool(n, n.as<op::MaxPoolAttributes>()));
   return true;
 }
 
 Result<bool> write_max_pool_indices(NodeWriter& n) {
   const auto& pool = n.as<op::MaxPoolIndicesAttributes>();
-  Attributes attributes = window_of_pool(pool);
+  Attributes attributes = window_of_pool(n, pool);
   attributes.push_back({"storage_order", static_cast<int64_t>(pool.column_major)});
   const std::string x = n.in_first(0), values = n.writer.fresh(text(n.writer.node_name(), "/values"));
   n.add("MaxPool", {x}, {values, n.out_first()}, attributes);
@@ -120,7 +136,7 @@ Result<bool> write_max_pool_indices(NodeWriter& n) {
 
 Result<bool> write_average_pool(NodeWriter& n) {
   const auto& pool = n.as<op::AveragePoolAttributes>();
-  Attributes attributes = window_of_pool(pool);
+  Attributes attributes = window_of_pool(n, pool);
   attributes.push_back({"count_include_pad", static_cast<int64_t>(pool.count_include_pad)});
   n.add("AveragePool", {n.in_first(0)}, {n.out_first()}, attributes);
   return true;
