@@ -183,6 +183,11 @@ TEST_F(Idx, PartsOneAfterAnother) {
   EXPECT_NE(error_of(open({{files.paths[0]}, {}}, {}, inputs, 3, facts)).find("--labels"), std::string::npos);
   const std::string unequal = error_of(open({{files.paths[0]}, files.labels}, {}, inputs, 3, facts));
   EXPECT_NE(unequal.find("samples as in the other arrays, found 4"), std::string::npos) << unequal;
+  const auto why_not = [](const std::string& name, std::vector<rt::Dim> dims) {
+    return column_for({.name = name, .dims = std::move(dims)}, {}).status().message();
+  };
+  EXPECT_NE(why_not("rate", {}).find("rtconvert --constant rate=FILE"), std::string::npos);
+  EXPECT_NE(why_not("x", {{.extent = -1}, {.extent = 0}}).find("axis 1 is empty"), std::string::npos);
 }
 
 TEST_F(Idx, NumbersThatAreNotFiniteAreRefused) {

@@ -19,6 +19,11 @@ void store(std::byte* target, size_t i, T value) noexcept {
   std::memcpy(target + i * sizeof(T), &value, sizeof(T));
 }
 
+/// For inputs without samples.
+std::string constant_hint(const std::string& input) {
+  return "; what is the same for all samples is made a constant by rtconvert --constant " + input + "=FILE";
+}
+
 class ArraySource final : public Source {
  public:
   ArraySource(const ValueRules& rules, bool are_sequences) : rules_(rules), are_sequences_(are_sequences) {}
@@ -45,7 +50,8 @@ class ArraySource final : public Source {
     const auto rows = static_cast<size_t>(array.dims[0]);
     if (!columns_.empty() && rows != size_)
       return bad_data(where + ": array '" + array.name + "': expected " + std::to_string(size_) +
-                      " samples as in the other arrays, found " + std::to_string(rows));
+                      " samples as in the other arrays, found " + std::to_string(rows) +
+                      (column.is_label ? "" : constant_hint(column.input)));
     size_ = rows;
     if (rt::Status status = check(array, column, where); !status) return status;
     arrays_.push_back(std::move(shared));
@@ -183,13 +189,17 @@ std::string label_problem(int64_t label, int64_t class_count, const std::optiona
 rt::Result<Column> column_for(const rt::TensorSpec& input, const std::vector<int64_t>& dims) {
   if (input.dims.empty())
     return bad_data("input '" + input.name +
-                    "' is a scalar; data is fed to inputs whose first axis counts samples");
+                    "' is a scalar; data is fed to inputs whose first axis counts samples" +
+                    constant_hint(input.name));
   Column column{.input = input.name, .dtype = input.dtype, .is_label = is_label_name(input.name)};
   size_t elements = 1;
   for (size_t axis = 1; axis < input.dims.size(); ++axis) {
     int64_t extent = input.dims[axis].extent;
     if (extent < 0 && axis < dims.size()) extent = dims[axis];
-    if (extent <= 0)
+    if (extent == 0)
+      return bad_data("input '" + input.name + "': axis " + std::to_string(axis) +
+                      " is empty; there is nothing to train on");
+    if (extent < 0)
       return bad_data("input '" + input.name + "': the data does not say how long axis " +
                       std::to_string(axis) + " is; fix it with rtconvert --dim");
     column.dims.push_back(extent);
