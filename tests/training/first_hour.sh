@@ -117,6 +117,16 @@ for micro in "" "--micro-batch 5"; do
   cmp limited.ckpt free.ckpt || fail "a step beyond the limit was saved"
 done
 
+echo "--- models that fix the batch"
+"$bin/rtconvert" zoo:lenet5 --dim batch=5 -o fixed.rt --train --optimizer sgd --accumulate >/dev/null
+fixed() { "$bin/rttrain" fixed.rt --data images --labels labels --scale 0.00392157 --backend cpu --epochs 1 --lr 0.1 --checkpoint fixed.ckpt --overwrite "$@"; }
+fixed --batch 10 >fixed.out 2>fixed.err || fail "batches of 10: $(cat fixed.err)"
+fixed --drop-last >fixed.out 2>fixed.err || fail "the model's batch: $(cat fixed.err)"
+code=0
+fixed --batch 12 >fixed.out 2>fixed.err || code=$?
+[[ $code == 2 ]] || fail "a batch that does not fit: exit code $code: $(cat fixed.err)"
+grep -q -- "--batch 12 .*the model takes 5 samples at once" fixed.err || fail "$(cat fixed.err)"
+
 echo "--- progress stays on its line"
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
 python3 - "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --backend cpu --batch 1 --epochs 10 <<'END'

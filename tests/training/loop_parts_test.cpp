@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "tools/rttrain/facts.h"
+#include "tools/rttrain/fixed_batch.h"
 #include "tools/rttrain/gradient_sums.h"
 #include "tools/rttrain/position.h"
 #include "tools/rttrain/progress.h"
@@ -170,6 +172,61 @@ TEST(GradientSumsTest, AreStatesOfTheirParameters) {
 }
 
 // --- steps, progress
+
+rt::TensorSpec input_of(std::vector<int64_t> extents) {
+  rt::TensorSpec spec;
+  for (const int64_t extent : extents) spec.dims.push_back({.extent = extent});
+  return spec;
+}
+
+TEST(FixedBatchTest, IsWhatAllInputsFix) {
+  EXPECT_EQ(fixed_batch({input_of({4, 3}), input_of({4})}), 4u);
+  EXPECT_EQ(fixed_batch({input_of({4, 3}), input_of({-1})}), 0u);
+  EXPECT_EQ(fixed_batch({input_of({4, 3}), input_of({3})}), 0u);
+  EXPECT_EQ(fixed_batch({input_of({4, 3}), input_of({})}), 0u);
+  EXPECT_EQ(fixed_batch({}), 0u);
+}
+
+TEST(FixedBatchTest, DecidesAboutTheSteps) {
+  const auto fitted = [](BatchChoice choice, size_t batch, size_t micro_batch) {
+    LoopOptions options;
+    options.batch = batch;
+    options.micro_batch = micro_batch;
+    choice.is_given = batch != LoopOptions().batch;
+    const rt::Status status = fit_batch(choice, options);
+    return status ? std::to_string(options.batch) + "/" + std::to_string(options.micro_batch)
+                  : std::string(status.message());
+  };
+  const size_t other = LoopOptions().batch;
+  EXPECT_EQ(fitted({}, 7, 3), "7/3");
+  EXPECT_EQ(fitted({.fixed = 4}, other, 0), "4/0");
+  EXPECT_EQ(fitted({.fixed = 4, .ranks = 2}, other, 0), "8/0");
+  EXPECT_EQ(fitted({.fixed = 4}, 4, 0), "4/0");
+  EXPECT_EQ(fitted({.fixed = 4, .accumulates = true}, 12, 0), "12/4");
+  EXPECT_EQ(fitted({.fixed = 4, .ranks = 2, .accumulates = true}, 16, 4), "16/4");
+  EXPECT_EQ(
+      fitted({.fixed = 1}, 64, 0),
+      "--batch 64: the model takes 1 sample at once, as its inputs fix their first axis; --batch 1 fits, or "
+      "larger batches after rtconvert --train --accumulate, or any after an export with a dynamic batch");
+  for (const auto& [batch, micro] : {std::pair<size_t, size_t>{6, 0}, {12, 3}, {10, 4}, {2, 0}})
+    EXPECT_NE(fitted({.fixed = 4, .accumulates = true}, batch, micro).find("--batch 4 or a multiple"),
+              std::string::npos)
+        << batch;
+}
+
+TEST(FixedBatchTest, LastBatchesAreFull) {
+  const BatchChoice choice{.fixed = 4, .ranks = 2};
+  LoopOptions options;
+  options.batch = 8;
+  EXPECT_TRUE(check_last_batch(choice, options, 16, 0));
+  EXPECT_TRUE(check_last_batch(choice, options, 16, 24));
+  EXPECT_TRUE(check_last_batch({}, options, 17, 3));
+  EXPECT_NE(check_last_batch(choice, options, 17, 0).message().find("1 sample, and the model takes 4"),
+            std::string::npos);
+  EXPECT_NE(check_last_batch(choice, options, 16, 12).message().find("--validate"), std::string::npos);
+  options.drop_last = options.ordered_sums = true;
+  EXPECT_TRUE(check_last_batch(choice, options, 17, 12));
+}
 
 TEST(StepsTest, EqualParts) {
   EXPECT_EQ(equal_part(64, 16), 16u);

@@ -18,6 +18,7 @@
 #include "tools/data/array.h"
 #include "tools/data/public_status.h"
 #include "tools/rttrain/device_loss.h"
+#include "tools/rttrain/fixed_batch.h"
 #include "tools/rttrain/lock.h"
 #include "tools/rttrain/loop.h"
 #include "tools/rttrain/model_facts.h"
@@ -236,6 +237,13 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
   if (!training) return training.status();
   if (rt::Status status = read_plan(*model, ranks.count(), options); !status) return status;
+  const std::vector<std::string> entries = model->entries();
+  const BatchChoice batch{
+      .fixed = fixed_batch(inputs),
+      .ranks = ranks.count(),
+      .accumulates = std::find(entries.begin(), entries.end(), "accumulate") != entries.end(),
+      .is_given = options.batch->count() > 0 || model->metadata("train.batch").has_value()};
+  if (rt::Status status = fit_batch(batch, options.loop); !status) return status;
   const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
   if (!transform) return transform.status();
   rt::Result<SourcePtr> validation = SourcePtr();
@@ -252,6 +260,10 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
   if (rt::Status status = choose_learning_rate(*model, ranks.is_first(), options); !status) return status;
   if (rt::Status status = choose_order(*model, ranks, options); !status) return status;
   if (rt::Status status = check_share(ranks, options); !status) return status;
+  if (rt::Status status = check_last_batch(batch, options.loop, (*training)->size(),
+                                           *validation == nullptr ? 0 : (*validation)->size());
+      !status)
+    return status;
   if (rt::Status status = compare_ranks(ranks, options, **training, validation->get()); !status)
     return status;
   if (options.loop.ordered_sums)

@@ -92,7 +92,9 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       ->check(librt::tools::positive())
       ->capture_default_str();
   add_count("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
-  options.batch = add("--batch", loop.batch, "Samples in a step; default: that of rtconvert --memory, or 32")
+  options.batch = add("--batch", loop.batch,
+                      "Samples in a step; default: that of rtconvert --memory, of the model's inputs where "
+                      "they fix it, or 32")
                       ->check(librt::tools::positive());
   options.micro_batch =
       add("--micro-batch", loop.micro_batch,
