@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/geometry/custom.h"
@@ -131,32 +132,42 @@ TEST(GraphExport, TransposesOnlyAtTheEndsOfConvolutions) {
 /// The shape inference of others counts windows that start in the padding at the end.
 TEST(GraphExport, PoolsRoundUpOnlyWhereItCounts) {
   struct {
-    int64_t extent, kernel, windows;
-  } const kPools[] = {{3, 1, 1}, {4, 2, 2}};  // by steps of 3
-  for (const auto& [extent, kernel, windows] : kPools) {
+    std::array<int64_t, 2> extents, kernel, windows;
+    int64_t rounds_up;
+    std::vector<int64_t> pads;
+  } const kPools[] = {{{3, 4}, {1, 1}, {1, 2}, 0, {0, 0, 0, 0}},  // by steps of 3: the first drops one
+                      {{4, 5}, {2, 2}, {2, 2}, 1, {0, 0, 0, 0}},
+                      {{4, 3}, {2, 1}, {2, 1}, 0, {0, 0, 1, 0}}};
+  for (const auto& [extents, kernel, windows, rounds_up, pads] : kPools) {
     ModelGraph model;
     model.entries.push_back({.name = "infer", .graph = {}});
     compiler::Builder builder(model.entries[0].graph);
-    const ValueId x = builder.input("x", DType::F32, {{.extent = 1}, {.extent = extent}, {.extent = 2}});
+    const ValueId x = builder.input(
+        "x", DType::F32, {{.extent = 1}, {.extent = extents[0]}, {.extent = extents[1]}, {.extent = 2}});
     op::MaxPoolAttributes pool;
-    pool.kernel = {kernel};
-    pool.strides = {3};
-    pool.pads = {0, 0};
-    pool.dilations = {1};
+    pool.kernel = {kernel.begin(), kernel.end()};
+    pool.strides = {3, 3};
+    pool.pads = {0, 0, 0, 0};
+    pool.dilations = {1, 1};
     pool.ceil_mode = true;
     const ValueId y = builder.emit(pool, {x});
     ASSERT_TRUE(builder.status().ok()) << builder.status().message();
-    ASSERT_EQ(builder.value(y).dims[1].extent, windows);
+    for (size_t i = 0; i < 2; ++i) ASSERT_EQ(builder.value(y).dims[i + 1].extent, windows[i]);
     builder.output(y);
     WrittenModel report;
     const rt_onnx::ModelProto proto = written(model, report);
-    std::vector<int64_t> modes;
+    std::vector<int64_t> modes, written_pads;
     for (const auto& node : proto.graph().node())
       for (const auto& attribute : node.attribute()) {
         if (attribute.name() == "ceil_mode") modes.push_back(attribute.i());
+        if (attribute.name() == "pads") written_pads = {attribute.ints().begin(), attribute.ints().end()};
       }
-    EXPECT_EQ(modes, (std::vector<int64_t>{windows - 1}));
-    EXPECT_FALSE(read_back(proto).entries.empty());
+    EXPECT_EQ(modes, (std::vector<int64_t>{rounds_up}));
+    EXPECT_EQ(written_pads, pads);
+    const ModelGraph back = read_back(proto);
+    ASSERT_FALSE(back.entries.empty());
+    const Graph& graph = back.entries[0].graph;
+    EXPECT_EQ(graph[graph.outputs[0]].info().shape, builder.value(y).info().shape);
   }
 }
 

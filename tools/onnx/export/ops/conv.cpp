@@ -1,4 +1,5 @@
 // Convolutions, pools, resizing and sampling: channels-first in ONNX.
+#include <algorithm>
 #include <array>
 
 #include "runtime/geometry/windows.h"
@@ -14,28 +15,45 @@ Attributes window_of_conv(const A& conv) {
       {"strides", conv.strides}, {"pads", conv.pads}, {"dilations", conv.dilations}, {"group", conv.groups}};
 }
 
-/// Whether the number of windows must be rounded up. Not where the last ones would start in the padding at
-/// the end: they do not count, but the shape inference of ONNX and of runtimes counts them.
+struct Rounding {
+  bool up = false;
+  Longs pads;
+};
+
+/// Windows that would start in the padding at the end do not count, but the shape inference of ONNX and of
+/// runtimes counts them with ceil_mode. Where there are such, the number is rounded down, and axes that round
+/// up are padded instead, if that is another padding of the same result.
 template <class A>
-bool rounds_up(const NodeWriter& n, const A& pool) {
+Rounding rounding_of(const NodeWriter& n, const A& pool, bool counts_padding) {
+  Rounding given{pool.ceil_mode, pool.pads};
   const Value &x = n.input(0), &y = n.output();
-  if (!pool.ceil_mode || !x.is_static() || !y.is_static()) return pool.ceil_mode;
-  PoolWindows windows = windows_of(pool);
-  windows.ceil_mode = false;
-  const auto down = pool_geometry(x.info().shape, windows);
-  if (!down.ok()) return true;
-  for (int i = 0; i < down->rank; ++i)
-    if (down->axes[static_cast<size_t>(i)].output != y.info().shape[i + 1]) return true;
-  return false;
+  if (!pool.ceil_mode || !x.is_static() || !y.is_static()) return given;
+  const auto geometry = pool_geometry(x.info().shape, pool);
+  if (!geometry.ok()) return given;
+  const auto rank = static_cast<size_t>(geometry->rank);
+  Rounding down{false, Longs(2 * rank)};
+  bool drops = false, pads_more = false, is_same = true;
+  for (size_t i = 0; i < rank; ++i) {
+    const WindowAxis& axis = geometry->axes[i];
+    const int64_t beyond =
+        (axis.output - 1) * axis.stride + axis.reach() - axis.input - axis.pad_begin - axis.pad_end;
+    down.pads[i] = axis.pad_begin;
+    down.pads[rank + i] = axis.pad_end + std::max<int64_t>(0, beyond);
+    drops = drops || beyond < 0;
+    pads_more = pads_more || beyond > 0;
+    is_same = is_same && (beyond <= 0 || (!counts_padding && down.pads[rank + i] < axis.kernel));
+  }
+  return is_same && (drops || !pads_more) ? down : given;
 }
 
 template <class A>
-Attributes window_of_pool(const NodeWriter& n, const A& pool) {
+Attributes window_of_pool(const NodeWriter& n, const A& pool, bool counts_padding = false) {
+  Rounding rounding = rounding_of(n, pool, counts_padding);
   return {{"kernel_shape", pool.kernel},
           {"strides", pool.strides},
-          {"pads", pool.pads},
+          {"pads", std::move(rounding.pads)},
           {"dilations", pool.dilations},
-          {"ceil_mode", static_cast<int64_t>(rounds_up(n, pool))}};
+          {"ceil_mode", static_cast<int64_t>(rounding.up)}};
 }
 
 Result<bool> write_conv(NodeWriter& n) {
@@ -136,8 +154,10 @@ Result<bool> write_max_pool_indices(NodeWriter& n) {
 
 Result<bool> write_average_pool(NodeWriter& n) {
   const auto& pool = n.as<op::AveragePoolAttributes>();
-  Attributes attributes = window_of_pool(n, pool);
-  attributes.push_back({"count_include_pad", static_cast<int64_t>(pool.count_include_pad)});
+  const bool counts_padding = pool.count_include_pad && std::any_of(pool.pads.begin(), pool.pads.end(),
+                                                                    [](int64_t pad) { return pad != 0; });
+  Attributes attributes = window_of_pool(n, pool, counts_padding);
+  attributes.push_back({"count_include_pad", static_cast<int64_t>(counts_padding)});
   n.add("AveragePool", {n.in_first(0)}, {n.out_first()}, attributes);
   return true;
 }
