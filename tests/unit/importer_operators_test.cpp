@@ -31,6 +31,13 @@ void ints(rt_onnx::NodeProto& node, const std::string& name, const std::vector<i
   for (const int64_t value : values) attribute->add_ints(value);
 }
 
+void integer(rt_onnx::NodeProto& node, const std::string& name, int64_t value) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(2);
+  attribute->set_i(value);
+}
+
 void floats(ImporterModel& model, const std::string& name, const std::vector<float>& values) {
   auto* tensor = model.graph().add_initializer();
   tensor->set_name(name);
@@ -440,6 +447,30 @@ TEST(ImporterOperators, BlocksOfAnyNumberOfChannels) {
     const std::vector<float> x = noise(2 * 4 * 4 * 2);
     const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, 4, 4, 2}}}};
     EXPECT_FALSE(ops::evaluate_graph(graph->entries[0].graph, inputs).ok());  // 4 channels are no blocks of 9
+  }
+}
+
+/// With the values of one sample, and with none.
+TEST(ImporterOperators, NormalizationsOfNoSamples) {
+  for (const bool local : {true, false}) {
+    ImporterModel model(21);
+    model.input("x", {"n", "4", "h"});
+    if (local) {
+      integer(model.node("LRN", {"x"}, {"y"}), "size", 1);
+    } else {
+      floats(model, "scale", {1, 1, 1, 2});
+      floats(model, "bias", {0, 0, 0, 1});
+      integer(model.node("GroupNormalization", {"x", "scale", "bias"}, {"y"}), "num_groups", 2);
+    }
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const float x[] = {1, -1, 1, -1, 1, -1, 1, -1};
+    const ConstTensorView one[] = {{x, {DType::F32, {1, 4, 2}}}}, none[] = {{x, {DType::F32, {0, 4, 2}}}};
+    std::vector<double> wanted = {1, -1, 1, -1, 1, -1, 3, -1};
+    for (size_t i = 0; local && i < 8; ++i) wanted[i] = static_cast<double>(x[i]) / std::pow(1 + 1e-4, 0.75);
+    expect_near(values_of(run(*graph, one)), wanted);
+    EXPECT_EQ(run(*graph, none).info.shape, (Shape{0, 4, 2}));
   }
 }
 

@@ -87,7 +87,7 @@ Result<bool> widens(NodeContext& c) {
   return stash == 1 && (c.dtype() == DType::F16 || c.dtype() == DType::BF16);
 }
 
-// x [N,C,S..] as [N,G,C/G S..]. Scale and bias are per group before opset 21 and per channel since.
+// x [N,C,S..] as [N,G,C/G,S..]. Scale and bias are per group before opset 21 and per channel since.
 Status group_norm(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   RT_ASSIGN(const bool wide, widens(c));
@@ -96,9 +96,11 @@ Status group_norm(NodeContext& c) {
     return invalid_model("expected an input [N,C,S..] and num_groups of at least 1");
   const std::vector<Extent> extents = extents_of(c.emit, c.input(0));
   const ValueId x = wide ? c.emit.cast(c.input(0), DType::F32) : c.input(0);
-  const Extent grouped_extents[] = {extents[0], Extent::of(groups), Extent::of(-1)};
-  ValueId y = c.emit.reshape(x, shape_vector(c.emit, grouped_extents));
-  y = normalize(c, y, {2}, c.real("epsilon", 1e-5f)).y;
+  std::vector<Extent> grouped = extents;
+  grouped.insert(grouped.begin() + 1, Extent::of(groups));
+  grouped[2] = Extent::of(c.extent(0, 1) < 0 ? -1 : c.extent(0, 1) / groups);
+  ValueId y = reshape_to(c.emit, x, grouped);
+  y = normalize(c, y, axes_between(2, c.rank() + 1), c.real("epsilon", 1e-5f)).y;
   if (wide) y = c.emit.cast(y, c.dtype());
   if (c.opset >= 21) y = reshape_to(c.emit, y, extents);
   const int rank = c.value(y).rank();
@@ -156,14 +158,16 @@ Status lrn(NodeContext& c) {
     return invalid_model("expected an input [N,C,S..] and a size of at least 1");
   const ValueId x = c.input(0);
   const std::vector<Extent> extents = extents_of(c.emit, x);
-  const Extent flat[] = {extents[0], extents[1], Extent::of(-1), Extent::of(1)};
+  const ValueId flat =
+      concat_values(c.emit, {dims_product(c.emit, x, 0, 1), dims_product(c.emit, x, 1, 2),
+                             dims_product(c.emit, x, 2, c.rank()), c.emit.ints(std::array{int64_t{1}})});
   op::AveragePoolAttributes pool;
   pool.kernel = {size, 1};
   pool.strides = {1, 1};
   pool.dilations = {1, 1};
   pool.pads = {(size - 1) / 2, 0, size / 2, 0};
   pool.count_include_pad = true;
-  ValueId mean = c.emit.reshape(c.emit.mul(x, x), shape_vector(c.emit, flat));
+  ValueId mean = c.emit.reshape(c.emit.mul(x, x), flat);
   mean = reshape_to(c.emit, c.emit.emit(std::move(pool), {mean}), extents);
   const ValueId base = c.emit.add(c.emit.mul(mean, c.emit.scalar_like(c.real("alpha", 1e-4f), x)),
                                   c.emit.scalar_like(c.real("bias", 1), x));
