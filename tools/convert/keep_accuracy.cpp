@@ -7,12 +7,12 @@
 #include <map>
 
 #include "runtime/graph/node_view.h"
+#include "tools/compiler/name_list.h"
 #include "tools/compiler/quantize/half.h"
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
 #include "tools/convert/run_session.h"
 #include "tools/data/compare.h"
-#include "tools/data/name_list.h"
 
 namespace librt::convert {
 namespace {
@@ -218,7 +218,7 @@ std::string AccuracyReport::text() const {
   std::snprintf(errors, sizeof errors, "error of the outputs %.2g before, %.2g now", before, after);
   std::vector<std::string> names;
   for (size_t i = 0; i < kept; ++i) names.push_back(nodes[i].name);
-  return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", tools::listed(names, 8), "; ",
+  return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", compiler::listed(names, 8), "; ",
                      errors);
 }
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "tools/data/name_list.h"
+#include "tools/compiler/name_list.h"
 
 namespace librt::convert {
 namespace {
@@ -59,7 +59,7 @@ void Lines::add_shared(const std::vector<onnx::SharedWeight>& shared) {
       continue;
     }
     add(text("untied      '", weight.name, "', which the exporter stored once, is ", weight.parameters.size(),
-             " weights: ", tools::listed(weight.parameters, 8)));
+             " weights: ", compiler::listed(weight.parameters, 8)));
   }
 }
 
@@ -224,8 +224,8 @@ std::string summary_text(const Options& options, const onnx::ImportReport& impor
   if (options.quant_report) lines.add_block(summary.quantization.table());
   if (options.cache_length > 0)
     lines.add(text("cache       ", options.cache_length, " positions, ", summary.cache.states, " states in ",
-                   bytes_text(summary.cache.bytes), "; gone: ", tools::listed(summary.cache.inputs), " and ",
-                   tools::listed(summary.cache.outputs)));
+                   bytes_text(summary.cache.bytes), "; gone: ", compiler::listed(summary.cache.inputs),
+                   " and ", compiler::listed(summary.cache.outputs)));
   if (!options.output.empty())
     lines.add(text("file        ", options.output, ", ", bytes_text(summary.file_bytes)));
   if (summary.onnx)
@@ -233,7 +233,7 @@ std::string summary_text(const Options& options, const onnx::ImportReport& impor
   if (summary.onnx && !summary.onnx->weights.empty()) lines.add(external_data_line(summary.onnx->weights));
   if (summary.onnx && !summary.onnx->states.empty())
     lines.add(text("states      inputs NAME, for the next run outputs NAME.next: ",
-                   tools::listed(summary.onnx->states)));
+                   compiler::listed(summary.onnx->states)));
   for (const VerifyLine& line : summary.verified)
     lines.add(text("verified    ", line.what, line.at.empty() ? "" : " at ", line.at, ", output '",
                    line.output, "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));

@@ -4,8 +4,8 @@
 
 #include "runtime/model/checkpoint.h"
 #include "runtime/model/reader.h"
+#include "tools/compiler/name_list.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/data/name_list.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/import.h"
@@ -44,7 +44,7 @@ std::string training_text(const compiler::TrainReport& report) {
   if (report.frozen_buffers > 0)
     append(out, ", ", report.frozen_buffers, " of them buffers of the PyTorch model");
   if (!report.single.empty()) {
-    append(out, "; not trained: ", tools::listed(report.single, 4),
+    append(out, "; not trained: ", compiler::listed(report.single, 4),
            ", single values that may be constants of formulas (--trainable '*,", report.single.front(),
            "' trains one)");
   }

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/core/status.h"
-#include "tools/data/name_list.h"
+#include "tools/compiler/name_list.h"
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
@@ -67,14 +67,14 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
   if (!folded.empty())
     sentences.push_back(
         text("training: batch normalizations are folded into the weights of ", folded.size(),
-             " convolutions (", tools::listed(folded, kMostNames),
+             " convolutions (", compiler::listed(folded, kMostNames),
              "); their parameters and running statistics are not in the file, and neither are "
              "dropouts, as it is an export for inference; ",
              kHowToExport));
   if (!computed.empty())
     sentences.push_back(
         text("training: ", computed.size(), " weights have lost their names (",
-             tools::listed(computed, kMostNames),
+             compiler::listed(computed, kMostNames),
              "): the exporter computed them, as a rule a transpose; they are trained under these "
              "names. To keep the names, ",
              kHowToExport));
@@ -91,7 +91,7 @@ std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
         text("training: ", lost.size(),
              " parameters or statistics of the PyTorch model are not in "
              "the file (",
-             tools::listed(lost, kMostNames),
+             compiler::listed(lost, kMostNames),
              "): the exporter folded them into others, as it does with batch normalizations and "
              "biases of zeros; they will not be trained; ",
              kHowToExport));

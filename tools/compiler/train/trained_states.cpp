@@ -2,17 +2,14 @@
 #include <algorithm>
 
 #include "runtime/ops/page.h"
+#include "tools/compiler/name_list.h"
 #include "tools/compiler/name_pattern.h"
 #include "tools/compiler/train/train_steps.h"
 
 namespace librt::compiler {
 namespace {
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) append(all, text(all.empty() ? "" : ", ", name));
-  return all.empty() ? "none" : all;
-}
+constexpr size_t kMostNames = 16;  // in a message
 
 /// By value: those that determine a shape, or are used to compute one.
 std::vector<bool> find_shape_operands(const Graph& graph) {
@@ -157,18 +154,24 @@ Status choose_parameters(Training& training) {
       refused.push_back(text(value.name, " (", name_of(value.dtype), ")"));
   }
   if (!refused.empty())
-    return unsupported("train: only f32, f16 and bf16 weights can be trained whole, not ", joined(refused),
-                       "; adapters (lora) can be trained on top of them");
+    return unsupported("train: only f32, f16 and bf16 weights can be trained whole, not ",
+                       listed(refused, kMostNames), "; adapters (lora) can be trained on top of them");
+  if (report.trained.empty() && report.frozen.empty())
+    return invalid_argument(
+        "train: the model has no f32, f16 or bf16 weights; single values that may be constants of "
+        "formulas, which the patterns of trainable weights can name: ",
+        listed(report.single, kMostNames));
   if (report.trained.empty())
     return invalid_argument(
         "train: no f32, f16 or bf16 weight is left by the patterns of trainable and frozen weights; the "
         "weights are ",
-        joined(report.frozen));
+        listed(report.frozen, kMostNames));
   for (const std::string& pattern : training.options.frozen)
     if (std::none_of(report.frozen.begin(), report.frozen.end(),
                      [&](const std::string& name) { return is_match(pattern, name); }))
       return invalid_argument("train: the frozen pattern '", pattern,
-                              "' matches no weight; the trained ones are ", joined(report.trained));
+                              "' matches no weight; the trained ones are ",
+                              listed(report.trained, kMostNames));
   return {};
 }
 
@@ -190,7 +193,7 @@ Status check_groups(const Training& training) {
     if (std::none_of(trained.begin(), trained.end(),
                      [&](const std::string& name) { return is_match(group.pattern, name); }))
       return invalid_argument("train: the group '", group.pattern, "' matches no trained weight; these are ",
-                              joined(trained));
+                              listed(trained, kMostNames));
   return {};
 }
 

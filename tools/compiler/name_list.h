@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace librt::tools {
+namespace librt::compiler {
 
-/// "a, b and 3 more", with at most `most` names.
+/// "a, b and 3 more", with at most `most` names; "none".
 std::string listed(const std::vector<std::string>& names, size_t most = ~size_t{0});
 
-}  // namespace librt::tools
+}  // namespace librt::compiler
