@@ -114,6 +114,26 @@ TEST(Trainable, SingleValuesThatAreWeights) {
   EXPECT_EQ(report_of({.trainable = {"*", "shift"}}).trained, (Names{"weight", "bias", "shift"}));
 }
 
+TEST(Trainable, WithoutWeightsItSaysWhatCouldBeNamed) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  Graph& graph = model.entries[0].graph;
+  Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.extent = 4}});
+  const float two = 2;
+  const ValueId factor =
+      builder.constant({.dtype = DType::F32, .shape = {1}}, Blob::copy_of(&two, sizeof two));
+  graph[factor].name = "factor";
+  builder.output(builder.mul(x, factor));
+  TrainOptions options;
+  options.loss.loss = Loss::MeanSquaredError;
+  options.known.single = {"factor"};
+  const Status status = add_train_entry(model, options, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("has no f32, f16 or bf16 weights"), std::string::npos) << status.message();
+  EXPECT_TRUE(status.message().ends_with("name: factor")) << status.message();
+}
+
 TEST(Trainable, BuffersAreFrozenUnlessNamed) {
   using Names = std::vector<std::string>;
   const KnownWeights known{.buffers = {"weight", "scale"}};
