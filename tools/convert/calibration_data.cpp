@@ -15,10 +15,46 @@ namespace librt::convert {
 
 using tools::Array;
 
+size_t CalibrationData::runs() const {
+  size_t runs = 0;
+  for (const CalibrationBatch& batch : batches) runs += batch.runs;
+  return runs;
+}
+
 size_t CalibrationData::rows() const {
   size_t rows = 0;
-  for (const Run& run : runs) rows += run.rows;
+  for (const CalibrationBatch& batch : batches) rows += batch.runs * batch.rows;
   return rows;
+}
+
+size_t CalibrationData::rows_of(size_t i) const {
+  return place_of(i).first->rows;
+}
+
+std::vector<Array> CalibrationData::run(size_t i) const {
+  const auto [batch, run] = place_of(i);
+  std::vector<Array> arrays;
+  for (size_t k = 0; k < batch->inputs.size(); ++k) {
+    const Array& all = batch->inputs[k];
+    const size_t step = batch->steps[k];
+    if (step == 0) {
+      arrays.push_back(all);
+      continue;
+    }
+    Array& part =
+        arrays.emplace_back(Array{.name = all.name, .type = all.type, .dims = all.dims, .bytes = {}});
+    part.dims[0] = static_cast<int64_t>(step);
+    const size_t bytes = all.bytes.size() / static_cast<size_t>(all.dims[0]) * step;
+    const auto first = all.bytes.begin() + static_cast<ptrdiff_t>(run * bytes);
+    part.bytes.assign(first, first + static_cast<ptrdiff_t>(bytes));
+  }
+  return arrays;
+}
+
+std::pair<const CalibrationBatch*, size_t> CalibrationData::place_of(size_t i) const {
+  auto batch = batches.begin();
+  for (; i >= batch->runs; ++batch) i -= batch->runs;
+  return {&*batch, i};
 }
 
 namespace {
@@ -84,47 +120,32 @@ size_t batch_of(const Graph& graph, const std::vector<Array>& inputs) {
 }
 
 /// One run on these arrays.
-Result<CalibrationData::Run> run_of(const Graph& graph, std::vector<Array> arrays,
+Result<CalibrationBatch> single_run(const Graph& graph, std::vector<Array> arrays,
                                     const std::string& source) {
-  CalibrationData::Run run;
-  RT_ASSIGN(run.inputs, arrays_of(graph, std::move(arrays), source));
-  for (size_t i = 0; i < run.inputs.size(); ++i)
-    RT_TRY(check_extents(run.inputs[i], graph[graph.inputs[i]], 0, source));
-  run.rows = batch_of(graph, run.inputs);
-  return run;
+  CalibrationBatch batch;
+  RT_ASSIGN(batch.inputs, arrays_of(graph, std::move(arrays), source));
+  for (size_t i = 0; i < batch.inputs.size(); ++i)
+    RT_TRY(check_extents(batch.inputs[i], graph[graph.inputs[i]], 0, source));
+  batch.steps.resize(batch.inputs.size(), 0);
+  batch.rows = batch_of(graph, batch.inputs);
+  return batch;
 }
 
-/// How an array is divided among runs.
-struct Division {
-  size_t step = 0;         ///< rows of a run; 0: all of the array, whatever its rank
-  size_t runs = 1;         ///< that it has rows for
-  bool is_shared = false;  ///< may be for every run
-};
-
-Result<Division> division_of(const Array& array, const Value& value, const std::string& source) {
+/// The rows that a run takes of an array; 0: all of it is for every run.
+Result<size_t> step_of(const Array& array, const Value& value, const std::string& source) {
   RT_TRY(check_extents(array, value, 1, source));
-  if (value.rank() == 0) return Division{.is_shared = true};
+  if (value.rank() == 0) return size_t{0};
   const bool is_fixed = value.dims[0].is_known();
   const auto step = static_cast<size_t>(is_fixed ? value.dims[0].extent : 1);
   const auto rows = static_cast<size_t>(array.dims[0]);
-  if (is_fixed && rows == step) return Division{.is_shared = true};
+  if (is_fixed && rows == step) return size_t{0};
   if (rows == 0)
     return invalid_argument(source, ": array '", array.name, "': expected rows of input '", value.name,
                             "', found none");
   if (step == 0 || rows < step)
     return invalid_argument(source, ": array '", array.name, "': expected at least ", step,
                             " rows of input '", value.name, "', found ", rows);
-  return Division{.step = step, .runs = rows / step};
-}
-
-Array part_of(const Array& all, const Division& division, size_t run) {
-  if (division.step == 0) return all;
-  Array part{.name = all.name, .type = all.type, .dims = all.dims, .bytes = {}};
-  part.dims[0] = static_cast<int64_t>(division.step);
-  const size_t bytes = all.bytes.size() / static_cast<size_t>(all.dims[0]) * division.step;
-  const auto first = all.bytes.begin() + static_cast<ptrdiff_t>(run * bytes);
-  part.bytes.assign(first, first + static_cast<ptrdiff_t>(bytes));
-  return part;
+  return step;
 }
 
 Result<std::vector<Array>> read_arrays(const std::string& path, const std::string& option) {
@@ -165,30 +186,27 @@ Status append(std::vector<Array>& rows, const std::vector<Array>& batch) {
   return {};
 }
 
-/// Divides arrays among runs.
-Status add_runs(const Graph& graph, const std::vector<Array>& inputs, const std::string& source,
-                CalibrationData& data) {
-  std::vector<Division> divisions;
-  std::optional<size_t> divided;  // the first array that is not for every run
+Result<CalibrationBatch> divided(const Graph& graph, std::vector<Array> inputs, const std::string& source) {
+  CalibrationBatch batch;
+  const Array* first = nullptr;  // that is not for every run
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];
-    RT_ASSIGN(const Division division, division_of(inputs[i], value, source));
-    divisions.push_back(division);
-    if (division.is_shared) continue;
-    if (!divided) divided = i;
-    const size_t runs = divisions[*divided].runs;
-    if (division.runs != runs)
-      return invalid_argument(source, ": expected ", runs * division.step, " rows of '", value.name,
-                              "', for ", runs, " runs as '", inputs[*divided].name, "' has, found ",
-                              inputs[i].dims[0]);
+    RT_ASSIGN(const size_t step, step_of(inputs[i], value, source));
+    batch.steps.push_back(step);
+    if (step == 0) continue;
+    const size_t runs = static_cast<size_t>(inputs[i].dims[0]) / step;
+    if (first == nullptr) {
+      first = &inputs[i];
+      batch.runs = runs;
+      batch.rows = step;
+    }
+    if (runs != batch.runs)
+      return invalid_argument(source, ": expected ", batch.runs * step, " rows of '", value.name, "', for ",
+                              batch.runs, " runs as '", first->name, "' has, found ", inputs[i].dims[0]);
   }
-  for (size_t run = 0; run < (divided ? divisions[*divided].runs : 1); ++run) {
-    std::vector<Array> parts;
-    for (size_t i = 0; i < inputs.size(); ++i) parts.push_back(part_of(inputs[i], divisions[i], run));
-    const size_t rows = divided ? divisions[*divided].step : batch_of(graph, parts);
-    data.runs.push_back({std::move(parts), rows});
-  }
-  return {};
+  if (first == nullptr) batch.rows = batch_of(graph, inputs);
+  batch.inputs = std::move(inputs);
+  return batch;
 }
 
 }  // namespace
@@ -205,10 +223,12 @@ Result<CalibrationData> calibration_data(const Graph& graph, std::vector<std::ve
       inputs = std::move(rest);
       rest.clear();
     }
-    if (i + 1 < batches.size() && !fills_runs(graph, inputs))
+    if (i + 1 < batches.size() && !fills_runs(graph, inputs)) {
       rest = std::move(inputs);
-    else
-      RT_TRY(add_runs(graph, inputs, where, data));
+      continue;
+    }
+    RT_ASSIGN(CalibrationBatch batch, divided(graph, std::move(inputs), where));
+    data.batches.push_back(std::move(batch));
   }
   return data;
 }
@@ -228,8 +248,8 @@ Result<CalibrationData> read_calibration_data(const Graph& graph, const std::str
   CalibrationData data;
   for (const fs::path& file : runs) {
     RT_ASSIGN(std::vector<Array> arrays, tools::read_npz(file.string()));
-    RT_ASSIGN(CalibrationData::Run run, run_of(graph, std::move(arrays), text(option, " ", file.string())));
-    data.runs.push_back(std::move(run));
+    RT_ASSIGN(CalibrationBatch run, single_run(graph, std::move(arrays), text(option, " ", file.string())));
+    data.batches.push_back(std::move(run));
   }
   return data;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/graph/graph.h"
@@ -12,16 +13,29 @@
 
 namespace librt::convert {
 
+/// Arrays that are divided among runs.
+struct CalibrationBatch {
+  std::vector<tools::Array> inputs;  ///< in the model's order
+  std::vector<size_t> steps;  ///< for each input the rows of a run; 0: the whole array is for every run
+  size_t runs = 1;
+  size_t rows = 1;  ///< of a run: the extent of its batch
+};
+
 /// What a model is run on.
 struct CalibrationData {
-  struct Run {
-    std::vector<tools::Array> inputs;  ///< in the model's order
-    size_t rows = 1;                   ///< extent of the batch
-  };
-  std::vector<Run> runs;
+  std::vector<CalibrationBatch> batches;
   compiler::Progress* progress = nullptr;  ///< gets the stage "calibrate" before each run
 
+  size_t runs() const;
+  /// Of all runs.
   size_t rows() const;
+  /// The rows and the inputs of run i.
+  size_t rows_of(size_t i) const;
+  std::vector<tools::Array> run(size_t i) const;
+
+ private:
+  /// The batch of run i, and which of its runs that is.
+  std::pair<const CalibrationBatch*, size_t> place_of(size_t i) const;
 };
 
 /// path: an .npz file, or a folder of .npy or .pb files, with rows of all runs as for calibration_data(); or

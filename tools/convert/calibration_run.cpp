@@ -36,7 +36,7 @@ Status for_each_output(const ModelGraph& model, Graph graph, const CalibrationDa
   if (runner == nullptr) return Status(Code::Device, "--calibrate: " + error);
   for (size_t run = 0; run < runs; ++run) {
     RT_TRY(compiler::report_progress(data.progress, "calibrate", run, runs));
-    if (!runner->run(data.runs[run].inputs, error)) return Status(Code::Device, "--calibrate: " + error);
+    if (!runner->run(data.run(run), error)) return Status(Code::Device, "--calibrate: " + error);
     for (size_t i = 0; i < runner->output_count(); ++i) {
       const auto output = runner->output(i, error);
       if (!output) return Status(Code::Device, "--calibrate: " + error);
@@ -83,7 +83,7 @@ Status Observer::observe_extremes(const std::vector<ValueId>& values) {
     count[i] += static_cast<double>(positions);
     return {};
   };
-  RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs.size(), observe));
+  RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs(), observe));
   for (size_t i = 0; i < values.size(); ++i)
     for (double& mean : observed[values[i]].mean) mean /= std::max(count[i], 1.0);
   return {};
@@ -92,7 +92,7 @@ Status Observer::observe_extremes(const std::vector<ValueId>& values) {
 Status Observer::clip_ranges(const std::vector<ValueId>& values) {
   std::vector<Histogram> histograms(values.size());
   for (size_t i = 0; i < values.size(); ++i) histograms[i].range = observed[values[i]].range;
-  RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs.size(),
+  RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs(),
                          [&](size_t, size_t i, const Runner::Output& output) -> Status {
                            histograms[i].add(floats(output));
                            return {};

@@ -194,7 +194,7 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   if (options.calibrates()) {
     RT_ASSIGN(data, rows_of(infer, options));
   }
-  if (!data.runs.empty()) {
+  if (!data.batches.empty()) {
     RT_ASSIGN(choice, observed_choice(observer, choose));
   }
   report.infinite = names_of(infer, observer.infinite);

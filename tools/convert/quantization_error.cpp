@@ -27,7 +27,7 @@ Result<std::vector<QuantizationReport::Line>> measure_nodes(
   std::vector<double> power(choice.matmuls.size(), 0), noise(choice.matmuls.size(), 0);
   std::vector<float> exact;
   RT_TRY(for_each_output(
-      model, compiler::error_graph(graph, choice, observed), data, std::min(data.runs.size(), kMostRuns),
+      model, compiler::error_graph(graph, choice, observed), data, std::min(data.runs(), kMostRuns),
       [&](size_t, size_t i, const Runner::Output& output) -> Status {
         const std::span<const float> numbers = floats(output);
         if (i % 2 == 0) {
@@ -55,7 +55,7 @@ Result<std::vector<QuantizationReport::Line>> measure_nodes(
 }
 
 OutputError::OutputError(const ModelGraph& model, const CalibrationData& data)
-    : model_(model), data_(data), runs_(std::min(data.runs.size(), kMostRuns)) {}
+    : model_(model), data_(data), runs_(std::min(data.runs(), kMostRuns)) {}
 
 Status OutputError::remember(const Graph& real) {
   return for_each_output(model_, real, data_, runs_,
@@ -81,8 +81,7 @@ Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Ca
                            const std::vector<int64_t>& labels) {
   size_t right = 0, first_row = 0;
   RT_TRY(for_each_output(
-      model, graph, data, data.runs.size(),
-      [&](size_t run, size_t i, const Runner::Output& output) -> Status {
+      model, graph, data, data.runs(), [&](size_t run, size_t i, const Runner::Output& output) -> Status {
         if (i != 0) return {};
         const auto type = output.type;
         if (!is_float(type) || output.dims.empty())
@@ -91,7 +90,7 @@ Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Ca
         std::vector<double> scores(output.bytes.size() / size_of(type));
         for (size_t k = 0; k < scores.size(); ++k)
           scores[k] = load_element(output.bytes.data(), type, static_cast<int64_t>(k));
-        const size_t rows = data.runs[run].rows;
+        const size_t rows = data.rows_of(run);
         const size_t classes = rows == 0 ? 0 : scores.size() / rows;
         for (size_t row = 0; row < rows; ++row) {
           const auto first = scores.begin() + static_cast<ptrdiff_t>(row * classes);
