@@ -196,6 +196,16 @@ TEST(Compiler, QuantizesWithRowsOfACallback) {
   EXPECT_EQ(made.report().quantized_nodes, 5u);
   EXPECT_NE(made.json().find("\"rows\": 12"), std::string_view::npos) << made.json();
   EXPECT_GT(made.report().output_error, 0);
+  // Rows one by one for a model of four samples: the last two fill no run.
+  const auto one_by_one = [&](size_t batch, auto, std::vector<rt::Tensor>& inputs) {
+    if (batch == 10) return rt::Rows::None;
+    inputs.push_back(image(1, static_cast<uint32_t>(batch)));
+    return rt::Rows::Some;
+  };
+  const auto four = rt::Compilation::of_memory(
+      onnx, {.precision = "int8", .settings = {{"dim", "batch=4"}}, .calibration = one_by_one});
+  ASSERT_TRUE(four.ok()) << four.status().message();
+  EXPECT_NE(four.json().find("\"rows\": 8"), std::string_view::npos) << four.json();
   const auto exact = rt::Compilation::of_memory(onnx);
   EXPECT_LT(made.bytes().size(), exact.bytes().size() / 2);
   auto a = made.load(), b = exact.load();

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
-#include <optional>
 
 #include "runtime/core/element.h"
 #include "tools/data/compare.h"
+#include "tools/data/file.h"
 #include "tools/data/idx.h"
 #include "tools/data/npz.h"
 #include "tools/onnx/array_file.h"
@@ -163,12 +163,13 @@ Result<std::vector<Array>> read_arrays(const std::string& path, const std::strin
   return arrays;
 }
 
-/// Whether no rows are left over.
-bool fills_runs(const Graph& graph, const std::vector<Array>& inputs) {
+/// Whether there are rows for a run, and with `exactly` none are left over.
+bool has_runs(const Graph& graph, const std::vector<Array>& inputs, bool exactly) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];
     if (value.rank() == 0 || !value.dims[0].is_known() || value.dims[0].extent == 0) continue;
-    if (inputs[i].dims[0] % value.dims[0].extent != 0) return false;
+    const int64_t rows = inputs[i].dims[0], step = value.dims[0].extent;
+    if (exactly ? rows % step != 0 : rows < step) return false;
   }
   return true;
 }
@@ -211,25 +212,46 @@ Result<CalibrationBatch> divided(const Graph& graph, std::vector<Array> inputs, 
 
 }  // namespace
 
-Result<CalibrationData> calibration_data(const Graph& graph, std::vector<std::vector<Array>> batches,
+Result<CalibrationData> calibration_data(const Graph& graph, std::vector<Array> arrays,
+                                         const std::string& source) {
+  RT_ASSIGN(std::vector<Array> inputs, arrays_of(graph, std::move(arrays), source));
+  RT_ASSIGN(CalibrationBatch batch, divided(graph, std::move(inputs), source));
+  CalibrationData data;
+  data.batches.push_back(std::move(batch));
+  return data;
+}
+
+Result<CalibrationData> calibration_data(const Graph& graph,
+                                         const std::function<Result<std::vector<Array>>(size_t batch)>& next,
                                          const std::string& source) {
   CalibrationData data;
-  std::vector<Array> rest;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const std::string where = batches.size() == 1 ? source : text(source, ", batch ", i);
-    RT_ASSIGN(std::vector<Array> inputs, arrays_of(graph, std::move(batches[i]), where));
-    if (!rest.empty()) {
-      RT_TRY(append(rest, inputs).in(where));
-      inputs = std::move(rest);
-      rest.clear();
-    }
-    if (i + 1 < batches.size() && !fills_runs(graph, inputs)) {
-      rest = std::move(inputs);
-      continue;
-    }
+  const auto add = [&](std::vector<Array> inputs, const std::string& where) -> Status {
     RT_ASSIGN(CalibrationBatch batch, divided(graph, std::move(inputs), where));
     data.batches.push_back(std::move(batch));
+    return {};
+  };
+  std::vector<Array> rest;
+  size_t bytes = 0;
+  for (size_t i = 0;; ++i) {
+    RT_ASSIGN(std::vector<Array> arrays, next(i));
+    if (arrays.empty()) break;
+    for (const Array& array : arrays) bytes += array.bytes.size();
+    if (bytes > tools::largest_file())
+      return tools::too_large(source, "the rows", bytes, tools::largest_file());
+    const std::string where = text(source, ", batch ", i);
+    RT_ASSIGN(std::vector<Array> inputs, arrays_of(graph, std::move(arrays), where));
+    if (!rest.empty()) {
+      RT_TRY(append(rest, inputs).in(where));
+      inputs = std::exchange(rest, {});
+    }
+    if (has_runs(graph, inputs, true))
+      RT_TRY(add(std::move(inputs), where));
+    else
+      rest = std::move(inputs);
   }
+  if (!rest.empty() && (data.batches.empty() || has_runs(graph, rest, false)))
+    RT_TRY(add(std::move(rest), source));
+  if (data.batches.empty()) return invalid_argument(source, ": expected rows, found none");
   return data;
 }
 
@@ -241,7 +263,7 @@ Result<CalibrationData> read_calibration_data(const Graph& graph, const std::str
       fs::is_directory(path, ignored) ? files_of(path, {".npz"}) : std::vector<fs::path>();
   if (runs.empty()) {
     RT_ASSIGN(std::vector<Array> arrays, read_arrays(path, option));
-    return calibration_data(graph, {std::move(arrays)}, source);
+    return calibration_data(graph, std::move(arrays), source);
   }
   if (!files_of(path, {".npy", ".pb"}).empty())
     return invalid_argument(source, ": expected an .npy for each input, or an .npz for each run, found both");

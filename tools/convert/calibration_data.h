@@ -3,6 +3,7 @@
 // Knows: file formats of arrays, which array is which input's. Must not know: sessions, ranges.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,10 +47,16 @@ Result<CalibrationData> read_calibration_data(const Graph& graph, const std::str
 
 /// Arrays in memory, by input name. The first axis of each counts rows; a run takes as many as the input's
 /// first axis has, and one where it is dynamic. An array with the shape of an input without dynamic
-/// dimensions may be for every run, as that of a scalar is. Rows that do not fill a run wait for the next
-/// batch; the last ones are left out. source: where the arrays are from, for messages.
-Result<CalibrationData> calibration_data(const Graph& graph, std::vector<std::vector<tools::Array>> batches,
+/// dimensions may be for every run, as that of a scalar is. Rows that do not fill a run are left out. source:
+/// where the arrays are from, for messages.
+Result<CalibrationData> calibration_data(const Graph& graph, std::vector<tools::Array> arrays,
                                          const std::string& source);
+
+/// The same of batches, from `next` until it has none; rows that do not fill a run wait for the next batch.
+/// All of them together are limited as files are.
+Result<CalibrationData> calibration_data(
+    const Graph& graph, const std::function<Result<std::vector<tools::Array>>(size_t batch)>& next,
+    const std::string& source);
 
 /// The class of each row, for --labels: an .npy, .pb or IDX file.
 Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows);

@@ -15,7 +15,6 @@
 #include "runtime/session/memory/memory.h"
 #include "tools/convert/conversion.h"
 #include "tools/convert/trim.h"
-#include "tools/data/file.h"
 #include "tools/weights/adapter.h"
 
 struct rt_compilation {
@@ -88,36 +87,27 @@ Status set_elements(const rt_tensor& given, Array& array) {
   return {};
 }
 
-Result<std::vector<std::vector<Array>>> read_rows(const rt_compiler_options& options, Listener& listener,
-                                                  const librt::Graph& graph) {
+Result<std::vector<Array>> read_rows(const rt_compiler_options& options, Listener& listener,
+                                     const librt::Graph& graph, size_t batch) {
+  RT_TRY(librt::compiler::report_progress(&listener, "calibrate", batch, 0));
   std::vector<rt_tensor_spec> specs;
   std::vector<const rt_tensor_spec*> pointers;
-  std::vector<std::vector<Array>> batches;
-  size_t bytes = 0;
   for (const librt::ValueId id : graph.inputs) specs.push_back(librt::api::spec_of(graph, graph[id]));
   for (const rt_tensor_spec& spec : specs) pointers.push_back(&spec);
-  for (size_t batch = 0;; ++batch) {
-    RT_TRY(librt::compiler::report_progress(&listener, "calibrate", batch, 0));
-    std::vector<rt_tensor> inputs(specs.size(), rt_tensor RT_TENSOR_INIT);
-    std::vector<rt_tensor*> tensors;
-    for (rt_tensor& input : inputs) tensors.push_back(&input);
-    const int answer =
-        options.calibration(options.calibration_user, batch, pointers.data(), tensors.data(), tensors.size());
-    if (answer == 0 && batch == 0)
-      return invalid_argument("calibration: expected rows, the callback has none");
-    if (answer == 0) return batches;
-    if (answer != 1)
-      return invalid_argument("calibration: the callback returned ", answer, " for batch ", batch);
-    std::vector<Array>& arrays = batches.emplace_back();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      Array& array = arrays.emplace_back();
-      array.name = graph[graph.inputs[i]].name;
-      RT_TRY(set_elements(inputs[i], array).in("calibration, batch ", batch));
-      bytes += array.bytes.size();
-    }
-    if (bytes > librt::tools::largest_file())
-      return librt::tools::too_large("calibration", "the rows", bytes, librt::tools::largest_file());
+  std::vector<rt_tensor> inputs(specs.size(), rt_tensor RT_TENSOR_INIT);
+  std::vector<rt_tensor*> tensors;
+  for (rt_tensor& input : inputs) tensors.push_back(&input);
+  const int answer =
+      options.calibration(options.calibration_user, batch, pointers.data(), tensors.data(), tensors.size());
+  if (answer == 0) return std::vector<Array>();
+  if (answer != 1)
+    return invalid_argument("calibration: the callback returned ", answer, " for batch ", batch);
+  std::vector<Array> arrays(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arrays[i].name = graph[graph.inputs[i]].name;
+    RT_TRY(set_elements(inputs[i], arrays[i]).in("calibration, batch ", batch));
   }
+  return arrays;
 }
 
 Result<std::vector<Setting>> settings_of(const rt_compiler_options& c) {
@@ -168,7 +158,9 @@ Status read_options(const rt_compiler_options& c, Listener& listener, Options& o
     RT_TRY(set_elements(*given.tensor, array).in("rt_compiler_options: constants"));
   }
   if (c.calibration != nullptr)
-    options.read_rows = [c, &listener](const librt::Graph& graph) { return read_rows(c, listener, graph); };
+    options.read_rows = [c, &listener](const librt::Graph& graph, size_t batch) {
+      return read_rows(c, listener, graph, batch);
+    };
   options.progress = &listener;
   RT_ASSIGN(const std::vector<Setting> settings, settings_of(c));
   return librt::convert::apply_settings(settings, options);

@@ -22,8 +22,9 @@ namespace librt::convert {
 /// Where a model comes from.
 enum class Source : uint8_t { Onnx, Compiled, Zoo };
 
-/// Batches of calibration data for the inputs of a graph, each an array for each input by name.
-using ReadRows = std::function<Result<std::vector<std::vector<tools::Array>>>(const Graph& graph)>;
+/// Batch 0, 1, .. of calibration data: an array for each input of a graph, by name; none when there are no
+/// more.
+using ReadRows = std::function<Result<std::vector<tools::Array>>(const Graph& graph, size_t batch)>;
 
 struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME

@@ -21,8 +21,8 @@ using tools::Array;
 Result<CalibrationData> rows_of(const Graph& infer, const Options& options) {
   const auto read = [&]() -> Result<CalibrationData> {
     if (!options.calibrate.empty()) return read_calibration_data(infer, options.calibrate, "--calibrate");
-    RT_ASSIGN(std::vector<std::vector<Array>> batches, options.read_rows(infer));
-    return calibration_data(infer, std::move(batches), "calibration");
+    return calibration_data(
+        infer, [&](size_t batch) { return options.read_rows(infer, batch); }, "calibration");
   };
   auto data = read();
   if (data.ok()) data->progress = options.progress;
@@ -256,7 +256,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
 
 Status quantize_model(ModelGraph& model, const Options& options, const std::vector<Array>& rows,
                       QuantizationReport& report) {
-  RT_ASSIGN(const CalibrationData data, calibration_data(*model.entry("infer"), {rows}, "calibration"));
+  RT_ASSIGN(const CalibrationData data, calibration_data(*model.entry("infer"), rows, "calibration"));
   return Calibration(model, options, data, report).run();
 }
 
