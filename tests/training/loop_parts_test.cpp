@@ -207,7 +207,7 @@ TEST(FixedBatchTest, DecidesAboutTheSteps) {
   EXPECT_EQ(
       fitted({.fixed = 1}, 64, 0),
       "--batch 64: the model takes 1 sample at once, as its inputs fix their first axis; --batch 1 fits, or "
-      "larger batches after rtconvert --train --accumulate, or any after an export with a dynamic batch");
+      "larger batches after rtconvert --train --accumulate; rtconvert --open-batch makes the batch dynamic");
   for (const auto& [batch, micro] : {std::pair<size_t, size_t>{6, 0}, {12, 3}, {10, 4}, {2, 0}})
     EXPECT_NE(fitted({.fixed = 4, .accumulates = true}, batch, micro).find("--batch 4 or a multiple"),
               std::string::npos)

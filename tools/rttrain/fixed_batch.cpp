@@ -43,7 +43,8 @@ rt::Status fit_batch(const BatchChoice& choice, LoopOptions& options) {
   message += "--batch " + std::to_string(at_once);
   message += choice.accumulates ? " or a multiple of it fits"
                                 : " fits, or larger batches after rtconvert --train --accumulate";
-  return bad_data(message + ", or any after an export with a dynamic batch");
+  return bad_data(message + (choice.fixed == 1 ? "; rtconvert --open-batch makes the batch dynamic"
+                                               : "; for others export it with a dynamic batch"));
 }
 
 rt::Status check_last_batch(const BatchChoice& choice, const LoopOptions& options, size_t training,
