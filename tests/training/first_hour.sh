@@ -122,6 +122,7 @@ echo "--- models that fix the batch"
 fixed() { "$bin/rttrain" fixed.rt --data images --labels labels --scale 0.00392157 --backend cpu --epochs 1 --lr 0.1 --checkpoint fixed.ckpt --overwrite "$@"; }
 fixed --batch 10 >fixed.out 2>fixed.err || fail "batches of 10: $(cat fixed.err)"
 fixed --drop-last >fixed.out 2>fixed.err || fail "the model's batch: $(cat fixed.err)"
+grep -q -- "--batch 5, as the model's inputs fix" fixed.err || fail "$(cat fixed.err)"
 code=0
 fixed --batch 12 >fixed.out 2>fixed.err || code=$?
 [[ $code == 2 ]] || fail "a batch that does not fit: exit code $code: $(cat fixed.err)"

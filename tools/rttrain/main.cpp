@@ -244,6 +244,9 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
       .accumulates = std::find(entries.begin(), entries.end(), "accumulate") != entries.end(),
       .is_given = options.batch->count() > 0 || model->metadata("train.batch").has_value()};
   if (rt::Status status = fit_batch(batch, options.loop); !status) return status;
+  if (batch.fixed > 0 && !batch.is_given && ranks.is_first())
+    std::fprintf(stderr, "rttrain: --batch %zu, as the model's inputs fix their first axis\n",
+                 options.loop.batch);
   const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
   if (!transform) return transform.status();
   rt::Result<SourcePtr> validation = SourcePtr();
