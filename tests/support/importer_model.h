@@ -54,6 +54,13 @@ class ImporterModel {
     for (const int64_t dim : dims) tensor->add_dims(dim);
     for (const int64_t number : numbers) tensor->add_int64_data(number);
   }
+  void floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& numbers) {
+    auto* tensor = graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(kFloat);
+    for (const int64_t dim : dims) tensor->add_dims(dim);
+    for (const float number : numbers) tensor->add_float_data(number);
+  }
   static rt_onnx::NodeProto& node_of(rt_onnx::GraphProto& graph, const std::string& op,
                                      const std::vector<std::string>& inputs,
                                      const std::vector<std::string>& outputs,

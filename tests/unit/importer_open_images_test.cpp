@@ -31,15 +31,6 @@ std::vector<float> noise(size_t count, float phase = 0) {
   return numbers;
 }
 
-void weights(ImporterModel& model, const std::string& name, const std::vector<int64_t>& dims,
-             const std::vector<float>& numbers) {
-  auto* tensor = model.graph().add_initializer();
-  tensor->set_name(name);
-  tensor->set_data_type(ImporterModel::kFloat);
-  for (const int64_t dim : dims) tensor->add_dims(dim);
-  for (const float number : numbers) tensor->add_float_data(number);
-}
-
 void expect_near(const ops::HostTensor& found, const Shape& shape, const std::vector<double>& wanted) {
   EXPECT_EQ(found.info.shape, shape);
   const std::vector<float> values = values_of(found);
@@ -104,15 +95,15 @@ TEST(OpenImages, DeformConv) {
   for (const bool own : {false, true}) {
     ImporterModel model(19);
     model.input("x", {"n", std::to_string(d.c), "h", "w"});
-    weights(model, "weight", {d.outputs, d.c / d.groups, d.kernel, d.kernel}, weight);
+    model.floats("weight", {d.outputs, d.c / d.groups, d.kernel, d.kernel}, weight);
     if (own) {
       model.input("offsets", {"n", std::to_string(2 * d.offset_groups * taps), "oh", "ow"});
       model.input("mask", {"n", std::to_string(d.offset_groups * taps), "oh", "ow"});
     } else {
-      weights(model, "to_offsets", {2 * d.offset_groups * taps, d.c, 3, 3},
-              noise(static_cast<size_t>(2 * d.offset_groups * taps * d.c * 9), 2));
-      weights(model, "to_mask", {d.offset_groups * taps, d.c, 3, 3},
-              noise(static_cast<size_t>(d.offset_groups * taps * d.c * 9), 3));
+      model.floats("to_offsets", {2 * d.offset_groups * taps, d.c, 3, 3},
+                   noise(static_cast<size_t>(2 * d.offset_groups * taps * d.c * 9), 2));
+      model.floats("to_mask", {d.offset_groups * taps, d.c, 3, 3},
+                   noise(static_cast<size_t>(d.offset_groups * taps * d.c * 9), 3));
       for (const auto& [from, to] : {std::pair("to_offsets", "offsets"), std::pair("to_mask", "mask")}) {
         auto& node = model.node("Conv", {"x", from}, {to});
         ints(node, "strides", {d.stride, d.stride});
@@ -218,7 +209,7 @@ TEST(OpenImages, ResizedExtents) {
        {1.1f, 2.0f / 3, 0.6666667f, 3.0f, 0.5f, 1.5f, 0.7f, 1.3f, 0.123456f, 300.0f, 1e-3f}) {
     ImporterModel model(13);
     model.input("x", {"b", "1", "n"});
-    weights(model, "scales", {3}, {1, 1, scale});
+    model.floats("scales", {3}, {1, 1, scale});
     model.node("Resize", {"x", "", "scales"}, {"y"});
     model.node("Shape", {"y"}, {"shape"});
     model.output("shape");

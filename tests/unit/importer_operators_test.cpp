@@ -31,21 +31,6 @@ void ints(rt_onnx::NodeProto& node, const std::string& name, const std::vector<i
   for (const int64_t value : values) attribute->add_ints(value);
 }
 
-void integer(rt_onnx::NodeProto& node, const std::string& name, int64_t value) {
-  auto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(2);
-  attribute->set_i(value);
-}
-
-void floats(ImporterModel& model, const std::string& name, const std::vector<float>& values) {
-  auto* tensor = model.graph().add_initializer();
-  tensor->set_name(name);
-  tensor->set_data_type(ImporterModel::kFloat);
-  tensor->add_dims(static_cast<int64_t>(values.size()));
-  for (const float value : values) tensor->add_float_data(value);
-}
-
 ops::HostTensor run(const ModelGraph& model, std::span<const ConstTensorView> inputs) {
   auto outputs = ops::evaluate_graph(model.entries[0].graph, inputs);
   EXPECT_TRUE(outputs.ok()) << outputs.status().message();
@@ -154,7 +139,7 @@ TEST(ImporterOperators, CornersThatPyTorchAligns) {
     ImporterModel model(17);
     if (pytorch) model.proto.set_producer_name("pytorch");
     model.input("x", {"b", "1", "n"});
-    floats(model, "scales", {1.0f, 1.0f, 0.7f});
+    model.floats("scales", {3}, {1.0f, 1.0f, 0.7f});
     auto& node = model.node("Resize", {"x", "", "scales"}, {"y"});
     strings(node, "mode", "linear");
     strings(node, "coordinate_transformation_mode", "align_corners");
@@ -456,11 +441,11 @@ TEST(ImporterOperators, NormalizationsOfNoSamples) {
     ImporterModel model(21);
     model.input("x", {"n", "4", "h"});
     if (local) {
-      integer(model.node("LRN", {"x"}, {"y"}), "size", 1);
+      model.node("LRN", {"x"}, {"y"}, {{"size", 1}});
     } else {
-      floats(model, "scale", {1, 1, 1, 2});
-      floats(model, "bias", {0, 0, 0, 1});
-      integer(model.node("GroupNormalization", {"x", "scale", "bias"}, {"y"}), "num_groups", 2);
+      model.floats("scale", {4}, {1, 1, 1, 2});
+      model.floats("bias", {4}, {0, 0, 0, 1});
+      model.node("GroupNormalization", {"x", "scale", "bias"}, {"y"}, {{"num_groups", 2}});
     }
     model.output("y");
     const auto graph = model.convert();
@@ -501,7 +486,7 @@ TEST(ImporterOperators, ResizeOfIntegers) {
 TEST(ImporterOperators, ScalesOfResizeStayConstants) {
   ImporterModel model(17);
   model.input("x", {"1", "1", "7", "5"});
-  floats(model, "scales", {1, 1, 0.5f, 0.5f});
+  model.floats("scales", {4}, {1, 1, 0.5f, 0.5f});
   strings(model.node("Resize", {"x", "", "scales"}, {"y"}), "mode", "linear");
   model.output("y");
   const auto converted = model.convert();

@@ -15,10 +15,9 @@ namespace librt::convert {
 
 using tools::Array;
 
-size_t CalibrationData::runs() const {
-  size_t runs = 0;
-  for (const CalibrationBatch& batch : batches) runs += batch.runs;
-  return runs;
+void CalibrationData::add(CalibrationBatch batch) {
+  batch.runs_to = runs() + batch.runs;
+  batches.push_back(std::move(batch));
 }
 
 size_t CalibrationData::rows() const {
@@ -52,9 +51,10 @@ std::vector<Array> CalibrationData::run(size_t i) const {
 }
 
 std::pair<const CalibrationBatch*, size_t> CalibrationData::place_of(size_t i) const {
-  auto batch = batches.begin();
-  for (; i >= batch->runs; ++batch) i -= batch->runs;
-  return {&*batch, i};
+  const auto batch =
+      std::upper_bound(batches.begin(), batches.end(), i,
+                       [](size_t run, const CalibrationBatch& each) { return run < each.runs_to; });
+  return {&*batch, i - (batch->runs_to - batch->runs)};
 }
 
 namespace {
@@ -217,7 +217,7 @@ Result<CalibrationData> calibration_data(const Graph& graph, std::vector<Array> 
   RT_ASSIGN(std::vector<Array> inputs, arrays_of(graph, std::move(arrays), source));
   RT_ASSIGN(CalibrationBatch batch, divided(graph, std::move(inputs), source));
   CalibrationData data;
-  data.batches.push_back(std::move(batch));
+  data.add(std::move(batch));
   return data;
 }
 
@@ -227,7 +227,7 @@ Result<CalibrationData> calibration_data(const Graph& graph,
   CalibrationData data;
   const auto add = [&](std::vector<Array> inputs, const std::string& where) -> Status {
     RT_ASSIGN(CalibrationBatch batch, divided(graph, std::move(inputs), where));
-    data.batches.push_back(std::move(batch));
+    data.add(std::move(batch));
     return {};
   };
   std::vector<Array> rest;
@@ -271,7 +271,7 @@ Result<CalibrationData> read_calibration_data(const Graph& graph, const std::str
   for (const fs::path& file : runs) {
     RT_ASSIGN(std::vector<Array> arrays, tools::read_npz(file.string()));
     RT_ASSIGN(CalibrationBatch run, single_run(graph, std::move(arrays), text(option, " ", file.string())));
-    data.batches.push_back(std::move(run));
+    data.add(std::move(run));
   }
   return data;
 }

@@ -19,7 +19,8 @@ struct CalibrationBatch {
   std::vector<tools::Array> inputs;  ///< in the model's order
   std::vector<size_t> steps;  ///< for each input the rows of a run; 0: the whole array is for every run
   size_t runs = 1;
-  size_t rows = 1;  ///< of a run: the extent of its batch
+  size_t rows = 1;     ///< of a run: the extent of its batch
+  size_t runs_to = 0;  ///< the runs of this batch and of those before it, set by CalibrationData::add()
 };
 
 /// What a model is run on.
@@ -27,7 +28,8 @@ struct CalibrationData {
   std::vector<CalibrationBatch> batches;
   compiler::Progress* progress = nullptr;  ///< gets the stage "calibrate" before each run
 
-  size_t runs() const;
+  void add(CalibrationBatch batch);
+  size_t runs() const { return batches.empty() ? 0 : batches.back().runs_to; }
   /// Of all runs.
   size_t rows() const;
   /// The rows and the inputs of run i.

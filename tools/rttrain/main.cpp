@@ -237,11 +237,10 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
   if (!training) return training.status();
   if (rt::Status status = read_plan(*model, ranks.count(), options); !status) return status;
-  const std::vector<std::string> entries = model->entries();
   const BatchChoice batch{
       .fixed = fixed_batch(inputs),
       .ranks = ranks.count(),
-      .accumulates = std::find(entries.begin(), entries.end(), "accumulate") != entries.end(),
+      .accumulates = !model->inputs("accumulate").empty(),
       .is_given = options.batch->count() > 0 || model->metadata("train.batch").has_value()};
   if (rt::Status status = fit_batch(batch, options.loop); !status) return status;
   if (batch.fixed > 0 && !batch.is_given && ranks.is_first())
