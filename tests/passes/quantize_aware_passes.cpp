@@ -95,7 +95,7 @@ TEST(QuantizeAware, EndsInIntegers) {
   ASSERT_TRUE(optimize(real, {.residuals = false}, nullptr).ok());
   const auto matmuls = quantize_as_trained(infer, kept);
   ASSERT_TRUE(matmuls.ok()) << matmuls.status().message();
-  EXPECT_EQ(*matmuls, 6u);
+  EXPECT_EQ(matmuls->matmuls, 6u);
   ASSERT_TRUE(optimize(real, {}, nullptr).ok());
   EXPECT_EQ(count(infer, OpKind::QuantizedConv), 5u) << print(infer);
   EXPECT_EQ(count(infer, OpKind::QuantizedMatMul), 1u) << print(infer);
@@ -123,12 +123,35 @@ TEST(QuantizeAware, ExcludedMatmulsStayInFloat) {
   ASSERT_TRUE(optimize(model, {.residuals = false}, nullptr).ok());
   const auto matmuls = quantize_as_trained(infer, kept);
   ASSERT_TRUE(matmuls.ok()) << matmuls.status().message();
-  EXPECT_EQ(*matmuls, 4u);
+  EXPECT_EQ(matmuls->matmuls, 4u);
   ASSERT_TRUE(optimize(model, {}, nullptr).ok());
   EXPECT_EQ(count(infer, OpKind::Conv) + count(infer, OpKind::MatMul), 2u) << print(infer);
 }
 
-TEST(QuantizeAware, ARangeThatSawNothingIsAnError) {
+TEST(QuantizeAware, ATensorThatWasAlwaysZeroStaysInFloat) {
+  Net net;
+  imported_net(net);
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  Graph& infer = model.entries[0].graph;
+  const QuantizationChoice choice = choose_fake_quantized(infer, none);
+  std::map<ValueId, Observed> observed = observe_ranges(infer, choice);
+  const ValueId dead = choice.values.back();
+  observed[dead].range = {};
+  insert_fake_quantization(infer, model.states, choice, observed);
+  ASSERT_TRUE(freeze_states(model).ok());
+  const std::set<std::string> kept = release_weights(infer);
+  ASSERT_TRUE(optimize(model, {.residuals = false}, nullptr).ok());
+  const auto made = quantize_as_trained(infer, kept);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_EQ(made->zeros.size(), 1u);
+  EXPECT_LT(made->matmuls, 6u);
+  ASSERT_TRUE(optimize(model, {}, nullptr).ok());
+  EXPECT_EQ(count(infer, OpKind::Conv) + count(infer, OpKind::MatMul), 6 - made->matmuls) << print(infer);
+  EXPECT_EQ(count(infer, OpKind::FakeQuantize), 0u) << print(infer);
+}
+
+TEST(QuantizeAware, RangesThatSawNothingAreAnError) {
   Net net;
   imported_net(net);
   ModelGraph model;

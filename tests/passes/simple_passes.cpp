@@ -71,6 +71,30 @@ TEST(Optimize, TakesWhatAFileLeavesToDefaults) {
   product.output(product.b.emit_node(std::move(matmul))[0]);
   const Graph result = optimized(product.graph).entries[0].graph;
   EXPECT_EQ(result.nodes.back().inputs.size(), 2u) << print(result);
+
+  // The head of a Loop is listed always: here a trip count, no condition, and nothing carried.
+  Graph body;
+  const auto add = [](Graph& graph, const char* name, DType dtype, Role role) {
+    Value made;
+    made.name = name, made.dtype = dtype, made.role = role;
+    return graph.add_value(std::move(made));
+  };
+  body.inputs = {add(body, "i", DType::I64, Role::Input), add(body, "go", DType::Bool, Role::Input)};
+  Node minus;
+  minus.op = make_op(op::NegAttributes{});
+  minus.inputs = {body.inputs[0]};
+  minus.outputs = {add(body, "minus", DType::I64, Role::Intermediate)};
+  body.nodes.push_back(std::move(minus));
+  body.outputs = {body.inputs[1], body.nodes[0].outputs[0]};
+  Net counted;
+  Node loop;
+  loop.op = make_op(op::LoopAttributes{});
+  loop.inputs = {counted.b.input("trips", DType::I64, {}), kNoValue};
+  loop.outputs = {kNoValue};
+  loop.bodies = {body};
+  counted.output(counted.b.emit_node(std::move(loop))[0]);
+  const Graph kept = optimized(counted.graph).entries[0].graph;
+  EXPECT_EQ(kept.nodes.back().inputs.size(), 2u) << print(kept);
 }
 
 TEST(Canonicalize, OutputThatIsAnInputKeepsItsName) {

@@ -145,7 +145,7 @@ EOF
 for calibration in minmax entropy; do
   report=$("$bin/rtconvert" padded.onnx -o padded.rt --precision int8 --calibrate padded --calibration $calibration --accuracy always 2>&1) ||
     fail "a Pad of minus infinity: $report"
-  grep -q "quantized   1 MatMul/Conv nodes on 4 rows, the readers of 1 tensors with infinities stay in f32 ('padded')" <<<"$report" ||
+  grep -q "quantized   1 MatMul/Conv nodes on 4 rows, the readers of 1 tensor with infinities stay in f32 ('padded')" <<<"$report" ||
     fail "the readers of infinities: $report"
 done
 "$bin/rtconvert" padded.onnx -o padded.rt --verify --verify-backend cpu >/dev/null || fail "the net with a Pad of minus infinity"

@@ -39,7 +39,24 @@ convert all.onnx -o expected.rt
 convert net.onnx --weights all.safetensors -o found.rt
 cmp expected.rt found.rt || fail "--export-safetensors and --export-onnx differ"
 
+echo "--- trained with states that are no weights of the model: the loss scale, ranges of tensors"
+train scaled --precision fp16
+train ranges --quantize-aware
+for net in scaled ranges; do
+  convert net.onnx --checkpoint $net.ckpt --export-onnx $net.onnx
+  convert net.onnx --checkpoint $net.ckpt --export-safetensors $net.safetensors
+  convert $net.onnx -o expected.rt
+  convert net.onnx --weights $net.safetensors -o found.rt
+  cmp expected.rt found.rt || fail "$net: --export-safetensors and --export-onnx differ"
+  cmp -s net.safetensors $net.safetensors && fail "$net: training changed no weight"
+done
+convert net.onnx --checkpoint ranges.ckpt --export-onnx ranges.onnx
+grep -q 'left out    the ranges of [1-9][0-9]* tensors' convert.log || fail "no word about the ranges: $(cat convert.log)"
+
 echo "--- an adapter"
+train scaled_lora --lora rank=2 --precision fp16
+convert scaled_lora.rt --checkpoint scaled_lora.ckpt --save-adapter scaled_adapter.safetensors
+convert net.onnx --merge-adapter scaled_adapter.safetensors -o scaled_adapter.rt
 train lora --lora rank=2
 for adapter in adapter adapter.safetensors; do
   convert lora.rt --checkpoint lora.ckpt --save-adapter $adapter

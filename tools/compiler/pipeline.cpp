@@ -81,11 +81,12 @@ void drop_bodies(Graph& graph) {
   }
 }
 
-/// What a file may leave to a default, as passes expect it: no absent operands at the end, and a Transpose
-/// that reverses the axes has their order.
+/// What a file may leave to a default, as passes expect it: no absent operands at the end (after those that a
+/// Loop lists always), and a Transpose that reverses the axes has their order.
 void spell_out(Graph& graph) {
   for (Node& node : graph.nodes) {
-    while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+    const size_t listed = node.kind() == OpKind::Loop ? ops::kLoopHead : 0;
+    while (node.inputs.size() > listed && node.inputs.back() == kNoValue) node.inputs.pop_back();
     if (node.kind() != OpKind::Transpose || node.inputs.empty()) continue;
     auto& permutation = node.as<op::TransposeAttributes>().permutation;
     if (!permutation.empty() || node.inputs[0] >= graph.values.size()) continue;

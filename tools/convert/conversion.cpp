@@ -84,6 +84,13 @@ Status write_trained(const Options& options, Conversion& made) {
                                                              : options.input;
   Json json = {{"output", output}, {"weights", weights.count}};
   made.text = text("file        ", output, ", ", weights.count, " weights of ", source, "\n");
+  if (weights.ranges > 0) {
+    json["ranges_left_out"] = weights.ranges;
+    append(
+        made.text, "left out    the ranges of ", weights.ranges,
+        " tensors of the quantization-aware training: these are the weights in float; MODEL.rt --checkpoint "
+        "FILE --precision int8 takes both\n");
+  }
   add_external_data(weights.file, made.text, json);
   made.json = json_text(json);
   return {};

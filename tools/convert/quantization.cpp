@@ -226,7 +226,9 @@ Result<KeptNames> release_weights(ModelGraph& model, const Options& options) {
 Status quantize_trained(ModelGraph& model, const KeptNames& kept, QuantizationReport& report) {
   report.trained = true;
   for (ModelGraph::Entry& entry : model.entries) {
-    RT_ASSIGN(report.matmuls, compiler::quantize_as_trained(entry.graph, kept));
+    RT_ASSIGN(compiler::TrainedQuantization made, compiler::quantize_as_trained(entry.graph, kept));
+    report.matmuls = made.matmuls;
+    report.zeros = std::move(made.zeros);
   }
   return {};
 }

@@ -31,9 +31,14 @@ std::string QuantizationReport::summary() const {
   if (rows > 0) append(out, text(" on ", rows, " rows"));
   if (trained) append(out, " with the ranges of training");
   if (kept > 0) append(out, text(", ", kept, " stay in f32"));
-  if (!infinite.empty())
-    append(out, text(", the readers of ", infinite.size(), " tensors with infinities stay in f32 ('",
-                     infinite[0], infinite.size() > 1 ? "', ..)" : "')"));
+  const auto in_f32 = [&out](const std::vector<std::string>& tensors, const char* what) {
+    if (tensors.empty()) return;
+    const bool several = tensors.size() > 1;
+    append(out, text(", the readers of ", tensors.size(), several ? " tensors" : " tensor", what,
+                     " stay in f32 ('", tensors[0], several ? "', ..)" : "')"));
+  };
+  in_f32(infinite, " with infinities");
+  in_f32(zeros, ", always zero in the training,");
   if (equalized > 0) append(out, text(", ", equalized, " pairs of convolutions equalized"));
   if (accuracy_f32 >= 0)
     append(out, text("; accuracy ", fixed(100 * accuracy_f32, 2), " % in f32, ",

@@ -23,6 +23,8 @@ struct QuantizationReport {
   /// Tensors that hold infinities on the calibration data, as where a Pad fills with them. Their readers stay
   /// in f32.
   std::vector<std::string> infinite;
+  /// Tensors that held nothing but zeros in a quantization-aware training. Their readers stay in f32.
+  std::vector<std::string> zeros;
   bool trained = false;  ///< with ranges from quantization-aware training
   /// Top-1 accuracies; negative without labels.
   double accuracy_f32 = -1, accuracy_int8 = -1;

@@ -22,6 +22,7 @@ Json quantization_json(const QuantizationReport& report) {
   json["tables"] = report.tables;
   if (report.rows > 0) json["rows"] = report.rows;
   if (!report.infinite.empty()) json["infinite"] = report.infinite;
+  if (!report.zeros.empty()) json["zeros"] = report.zeros;
   if (report.accuracy_f32 >= 0)
     json["accuracy"] = {{"f32", report.accuracy_f32}, {"int8", report.accuracy_int8}};
   if (report.output_error >= 0) json["output_error"] = report.output_error;

@@ -159,10 +159,7 @@ Result<onnx::ExportedWeights> export_trained(const Options& options) {
     if (!options.export_onnx.empty())
       return onnx::export_weights(options.input, weights, options.export_onnx, options.tie,
                                   options.external_data);
-    onnx::ExportedWeights exported;
-    RT_ASSIGN(exported.count,
-              onnx::export_safetensors(options.input, weights, options.export_safetensors, options.tie));
-    return exported;
+    return onnx::export_safetensors(options.input, weights, options.export_safetensors, options.tie);
   };
   if (options.merge_adapter.empty() && options.checkpoint.empty()) return write({});
   if (options.merge_adapter.empty()) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "runtime/core/convert_floats.h"
+#include "tools/compiler/quantize/quantize_aware.h"
 #include "tools/data/file.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/import.h"
@@ -48,8 +49,13 @@ std::optional<DType> float_type(DType type) {
 class Exporter {
  public:
   Exporter(std::string folder, const std::vector<State>& states) : folder_(std::move(folder)) {
-    for (const State& state : states)
-      if (state.kind == StateKind::Parameter || state.kind == StateKind::Statistic) states_.push_back(&state);
+    for (const State& state : states) {
+      if (state.kind != StateKind::Parameter && state.kind != StateKind::Statistic) continue;
+      if (compiler::is_range(state))
+        ++ranges_;
+      else
+        states_.push_back(&state);
+    }
   }
 
   /// Whether the file has a weight for each state.
@@ -85,7 +91,7 @@ class Exporter {
     return {};
   }
 
-  size_t count() const noexcept { return states_.size(); }
+  ExportedWeights exported() const { return {.count = states_.size(), .ranges = ranges_ / 2, .file = {}}; }
 
  private:
   std::string set_problem(const State& state, const rt_onnx::TensorProto* tensor) {
@@ -176,6 +182,7 @@ class Exporter {
 
   std::string folder_;
   std::vector<const State*> states_;
+  size_t ranges_ = 0;                                     ///< states: two for each tensor
   std::map<std::string, DType> types_;                    ///< of the file's weights
   std::map<std::string, std::vector<uint32_t>> origins_;  ///< index in the file by element of the state
 };
@@ -185,19 +192,19 @@ class Exporter {
 namespace {
 
 /// The file with the states' values, which are pending, and how many those are.
-Result<size_t> put_weights(const std::string& source, const std::string& folder,
-                           const std::vector<State>& states, const std::vector<std::string>& tie,
-                           rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
+Result<ExportedWeights> put_weights(const std::string& source, const std::string& folder,
+                                    const std::vector<State>& states, const std::vector<std::string>& tie,
+                                    rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
   RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid_model(
         source,
         ": the file is not an ONNX model, is cut short, or has graphs within graphs more than 30 deep");
-  if (states.empty()) return size_t{0};
+  if (states.empty()) return ExportedWeights{};
   Exporter exporter(folder, states);
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
   RT_TRY(exporter.run(model, pending).in(source));
-  return exporter.count();
+  return exporter.exported();
 }
 
 }  // namespace
@@ -208,18 +215,17 @@ Result<ExportedWeights> export_weights(const std::string& source, const std::vec
   rt_onnx::ModelProto model;
   std::vector<PendingElements> pending;
   const std::string folder = folder_of(source);
-  ExportedWeights exported;
-  RT_ASSIGN(exported.count, put_weights(source, folder, states, tie, model, pending));
+  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending));
   RT_ASSIGN(exported.file, write_model_file(model, std::move(pending), target,
                                             {.external = external, .source_folder = folder}));
   return exported;
 }
 
-Result<size_t> export_safetensors(const std::string& source, const std::vector<State>& states,
-                                  const std::string& target, const std::vector<std::string>& tie) {
+Result<ExportedWeights> export_safetensors(const std::string& source, const std::vector<State>& states,
+                                           const std::string& target, const std::vector<std::string>& tie) {
   rt_onnx::ModelProto model;
   std::vector<PendingElements> pending;
-  RT_TRY(put_weights(source, folder_of(source), states, tie, model, pending).status());
+  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder_of(source), states, tie, model, pending));
   RT_TRY(fill_elements(pending));
   tools::Safetensors content;
   content.metadata.emplace_back("format", "pt");  // what readers of PyTorch's weights ask for
@@ -230,7 +236,8 @@ Result<size_t> export_safetensors(const std::string& source, const std::vector<S
     content.arrays.push_back(std::move(array));
   }
   RT_TRY(tools::write_safetensors(target, content));
-  return content.arrays.size();
+  exported.count = content.arrays.size();
+  return exported;
 }
 
 }  // namespace librt::onnx

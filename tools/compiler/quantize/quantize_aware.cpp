@@ -9,6 +9,7 @@ namespace librt::compiler {
 namespace {
 
 constexpr int64_t kWeightSteps = 254, kValueSteps = 255;
+constexpr std::string_view kRangeLow = ".range_low", kRangeHigh = ".range_high";
 
 bool is_fake(const Node& node) {
   return node.kind() == OpKind::FakeQuantize;
@@ -21,8 +22,8 @@ class Inserter : public NodeWriter {
 
   /// FakeQuantize of the value, with a range that is state.
   ValueId through_range(ValueId value, const Range& range, const std::string& name) {
-    const ValueId low = bound(name + ".range_low", std::min(range.low, 0.0f));
-    const ValueId high = bound(name + ".range_high", std::max(range.high, 0.0f));
+    const ValueId low = bound(text(name, kRangeLow), std::min(range.low, 0.0f));
+    const ValueId high = bound(text(name, kRangeHigh), std::max(range.high, 0.0f));
     return fake(value, low, high, kValueSteps, name + "/fake_quantized");
   }
 
@@ -133,6 +134,11 @@ bool is_quantization_aware(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_fake);
 }
 
+bool is_range(const State& state) {
+  return state.kind == StateKind::Statistic && state.info.shape.rank() == 0 &&
+         (state.name.ends_with(kRangeLow) || state.name.ends_with(kRangeHigh));
+}
+
 std::set<std::string> release_weights(Graph& graph) {
   const std::vector<bool> constant = constant_values(graph);
   const auto producer = producers(graph);
@@ -152,7 +158,8 @@ std::set<std::string> release_weights(Graph& graph) {
   return kept;
 }
 
-Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& kept) {
+Result<TrainedQuantization> quantize_as_trained(Graph& graph, const std::set<std::string>& kept) {
+  TrainedQuantization made;
   const auto producer = producers(graph);
   QuantizationChoice choice;
   std::map<ValueId, Observed> observed;
@@ -164,18 +171,22 @@ Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& ke
     if (!low || !high)
       return invalid_argument("the range of '", name,
                               "' is no constant; give the checkpoint of its training");
-    if (!(*low < *high))
-      return invalid_argument(
-          "the range of '", name,
-          "' has seen nothing but zeros; train some steps before, or compile the training "
-          "with --calibrate");
     tensors[node.outputs[0]] = node.inputs[0];
-    observed[node.inputs[0]].range = {*low, *high};
+    if (*low < *high)
+      observed[node.inputs[0]].range = {*low, *high};
+    else
+      made.zeros.push_back(name);  // FakeQuantize lets everything pass
   }
+  if (observed.empty() && !made.zeros.empty())
+    return invalid_argument(
+        "the range of '", made.zeros[0],
+        "' has seen nothing but zeros, as all others; train some steps before, or compile the training "
+        "with --calibrate");
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph.nodes[id];
     if (!is_matmul_or_conv(graph, node) || kept.contains(name_of_node(node, id))) continue;
-    if (tensors.contains(before_moves(graph, producer, node.inputs[0]))) choice.matmuls.push_back(id);
+    const auto quantized = tensors.find(before_moves(graph, producer, node.inputs[0]));
+    if (quantized != tensors.end() && observed.contains(quantized->second)) choice.matmuls.push_back(id);
   }
   // The parts of a Concat take the range of the whole.
   std::vector<ValueId> wholes;
@@ -203,7 +214,8 @@ Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& ke
   for (NodeId id = 0; id < graph.nodes.size(); ++id)
     if (results.contains(graph.nodes[id].outputs[0])) choice.matmuls.push_back(id);
   insert_quantization(graph, choice, observed);
-  return choice.matmuls.size();
+  made.matmuls = choice.matmuls.size();
+  return made;
 }
 
 }  // namespace librt::compiler

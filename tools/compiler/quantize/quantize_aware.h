@@ -27,14 +27,21 @@ std::vector<ValueId> emit_observed(Builder& builder, const Node& node, float mom
 
 bool is_quantization_aware(const Graph& graph);
 
+/// Whether the state is one end of a tensor's range, which has no counterpart in the source model.
+bool is_range(const State& state);
+
 /// Run before the passes fold the trained weights: removes the weights' FakeQuantize nodes, since Conv and
 /// MatMul get integer weights. Returns the names of those that read quantized tensors but were trained with
 /// weights in f32.
 std::set<std::string> release_weights(Graph& graph);
 
+struct TrainedQuantization {
+  size_t matmuls = 0;              ///< Conv and MatMul nodes with integer weights
+  std::vector<std::string> zeros;  ///< tensors that were zero in all of the training; they stay in f32
+};
+
 /// Replaces FakeQuantize by QuantizeLinear and DequantizeLinear, in an optimized graph (without residuals in
-/// epilogues). Returns how many Conv and MatMul nodes have integer weights. A range that no step has updated
-/// is an error.
-Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& kept);
+/// epilogues). An error if no range has seen anything but zeros, as before the first step.
+Result<TrainedQuantization> quantize_as_trained(Graph& graph, const std::set<std::string>& kept);
 
 }  // namespace librt::compiler

@@ -332,7 +332,7 @@ ValueId emit_loss_scale(Builder& builder, const GradientOptions& options, StateT
   if (options.loss_scale_interval == 0)
     return builder.scalar(static_cast<double>(*options.loss_scale), DType::F32);
   return builder.state("loss_scale",
-                       states.make("loss_scale", info, StateKind::Statistic,
+                       states.make("loss_scale", info, StateKind::Optimizer,
                                    filled(info, static_cast<double>(*options.loss_scale))),
                        info);
 }
