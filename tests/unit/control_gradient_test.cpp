@@ -143,8 +143,30 @@ TEST(ControlGradient, OfTheBranchThatIsAlwaysTaken) {
   compare_with_differences(decided(false));
 }
 
+/// A Loop whose first result is an integer: it carries a count, gathers x x and ends by data.
+Graph counted() {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 2}});
+  const ValueId first = build.scalar(1, DType::I64);
+  test::Body body(graph, {first}, {x}, true);
+  Builder& inner = body.build;
+  const ValueId square = inner.mul(body.in(3), body.in(3));
+  op::ReduceSumAttributes all;
+  all.keep_dims = false;
+  inner.output(inner.emit(op::LessAttributes{}, {inner.emit(all, {square}), inner.scalar(9, DType::F32)}));
+  inner.output(inner.add(body.in(2), inner.scalar(1, DType::I64)));
+  inner.output(square);
+  const std::vector<ValueId> results =
+      test::emit_loop(build, build.scalar(3, DType::I64), kNoValue, {first}, body);
+  build.output(results[1]);
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  return graph;
+}
+
 TEST(ControlGradient, IsRefusedWhereTheNumberOfIterationsDependsOnData) {
   for (const auto& [graph, what] : {std::pair{recurrent(DType::F32, 4, true), "no early exit"},
+                                    {counted(), "no early exit"},
                                     {recurrent(DType::F32, 1'000'000), "no more than 10,000 nodes"}}) {
     ModelGraph model;
     model.entries.push_back({.name = "infer", .graph = graph});

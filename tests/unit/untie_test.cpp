@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/evaluate.h"
 #include "tests/support/onnx_model.h"
 #include "tools/compiler/train/train_entry.h"
 #include "tools/onnx/import.h"
@@ -149,6 +150,133 @@ TEST(Untie, IdentitiesAreTheNamesOfParameters) {
   untie(net.proto, {});
   EXPECT_EQ(net.names(), (Names{"fc1.weight", "fc2.weight"}));
   EXPECT_EQ(net.graph().node_size(), 3);
+}
+
+enum AttributeType { kTensor = 4, kGraph = 5 };
+
+/// A 4 x 4 weight "w" of 0.1 `scale`, an initializer of the body or a Constant node.
+void add_body_weight(rt_onnx::GraphProto& body, bool as_node, float scale) {
+  rt_onnx::TensorProto* tensor = nullptr;
+  if (as_node) {
+    auto* value = add_node(body, "Constant", {}, "w").add_attribute();
+    value->set_name("value");
+    value->set_type(kTensor);
+    tensor = value->mutable_t();
+  } else {
+    tensor = body.add_initializer();
+    tensor->set_name("w");
+  }
+  tensor->set_data_type(test::kFloat);
+  for (int i = 0; i < 2; ++i) tensor->add_dims(4);
+  for (int i = 0; i < 16; ++i) tensor->add_float_data(scale * static_cast<float>(i) / 10);
+}
+
+/// A Loop that runs `trips` times and carries x [batch, 4]. Returns its body, which takes s and has to make
+/// `next`.
+rt_onnx::GraphProto& add_loop(rt_onnx::GraphProto& graph, const char* input, const char* output,
+                              const char* next = "next") {
+  auto& loop = add_node(graph, "Loop", {"trips", "", input}, output);
+  auto* attribute = loop.add_attribute();
+  attribute->set_name("body");
+  attribute->set_type(kGraph);
+  rt_onnx::GraphProto& body = *attribute->mutable_g();
+  for (const auto& [name, type] : {std::pair{"i", 7}, std::pair{"go", 9}}) {
+    auto* value = body.add_input();
+    value->set_name(name);
+    value->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+    value->mutable_type()->mutable_tensor_type()->mutable_shape();
+  }
+  test::set_value(*body.add_input(), "s", {-1, 4});
+  add_node(body, "Identity", {"go"}, "again");
+  for (const char* name : {"again", next}) body.add_output()->set_name(name);
+  return body;
+}
+
+/// next = tanh(s w) with a weight of the body's own.
+void add_layer(rt_onnx::GraphProto& body, bool as_node, const char* next = "next") {
+  add_body_weight(body, as_node, as_node ? 0.5f : 0.3f);
+  add_node(body, "MatMul", {"s", "w"}, "product");
+  add_node(body, "Tanh", {"product"}, next);
+}
+
+void add_trips(Net& net) {
+  auto* trips = net.graph().add_initializer();
+  trips->set_name("trips");
+  trips->set_data_type(7);
+  trips->add_int64_data(3);
+}
+
+/// The net's result for x of [1,4].
+std::vector<float> result_of(const rt_onnx::ModelProto& proto, bool untied) {
+  ImportReport report;
+  rt_onnx::ModelProto copy = proto;
+  const auto model = import_onnx_proto(copy, {.untie = untied}, report);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  const float x[] = {1, -1, 0.5f, 0.25f};
+  const ConstTensorView input{x, {DType::F32, {1, 4}}};
+  const auto results = ops::evaluate_graph(model->entries[0].graph, {&input, 1});
+  EXPECT_TRUE(results.ok()) << results.status().message();
+  const auto* numbers = reinterpret_cast<const float*>((*results)[0].bytes.data());
+  return {numbers, numbers + (*results)[0].info.shape.elements()};
+}
+
+// Bodies may use the same names, as those that one function wrote do.
+TEST(Untie, WeightsOfBodiesMoveToTheMainGraph) {
+  Net net;
+  add_trips(net);
+  add_layer(add_loop(net.graph(), "x", "a"), false);
+  add_layer(add_loop(net.graph(), "a", "y"), true);
+  const std::vector<float> before = result_of(net.proto, false);
+  EXPECT_EQ(result_of(net.proto, true), before);
+  EXPECT_EQ(net.trained(), (Names{"a/w", "y/w"}));
+  untie(net.proto, {});
+  EXPECT_EQ(net.names(), (Names{"a/w", "trips", "y/w"}));
+  EXPECT_EQ(result_of(net.proto, false), before);
+}
+
+// Training writes Loops out, so that there are nine copies of the inner body.
+TEST(Untie, AWeightOfALoopInALoopIsOne) {
+  Net net;
+  add_trips(net);
+  rt_onnx::GraphProto& outer = add_loop(net.graph(), "x", "y");
+  add_layer(add_loop(outer, "s", "next", "after"), false, "after");
+  EXPECT_EQ(net.trained(), (Names{"w"}));
+}
+
+// What a body reads is computed from the weight outside.
+TEST(Untie, AWeightThatIsTransposedOutsideOfALoopIsTrained) {
+  Net net;
+  add_trips(net);
+  net.weight("w", {4, 4}, false);
+  net.node("Transpose", {"w"}, "turned");
+  rt_onnx::GraphProto& body = add_loop(net.graph(), "x", "y");
+  add_node(body, "MatMul", {"s", "turned"}, "product");
+  add_node(body, "Tanh", {"product"}, "next");
+  EXPECT_EQ(net.trained(), (Names{"w"}));
+  EXPECT_EQ(result_of(net.proto, true), result_of(net.proto, false));
+}
+
+// A branch that returns its weight still makes its output itself.
+TEST(Untie, AWeightThatABranchReturnsMoves) {
+  Net net;
+  auto* yes = net.graph().add_initializer();
+  yes->set_name("yes");
+  yes->set_data_type(9);
+  yes->add_int32_data(1);
+  auto& branch = net.node("If", {"yes"}, "weight");
+  for (const char* name : {"then_branch", "else_branch"}) {
+    auto* attribute = branch.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(kGraph);
+    add_body_weight(*attribute->mutable_g(), false, name[0] == 't' ? 0.3f : 0.5f);
+    attribute->mutable_g()->add_output()->set_name("w");
+  }
+  net.node("MatMul", {"x", "weight"}, "y");
+  const std::vector<float> before = result_of(net.proto, false);
+  untie(net.proto, {});
+  EXPECT_EQ(net.names(), (Names{"weight/w", "weight/w_2", "yes"}));
+  EXPECT_EQ(result_of(net.proto, false), before);
+  EXPECT_EQ(net.trained(), (Names{"weight/w"}));
 }
 
 TEST(Untie, ConstantsOfFormulasStayAsTheyAre) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/core/element.h"
 #include "runtime/graph/verify.h"
 #include "tools/onnx/attribute.h"
@@ -55,8 +56,9 @@ ValueId Importer::Frame::capture(ValueId outer) {
   ValueId id = kNoValue;
   if (value.role == Role::Constant) {
     id = builder.constant(value.info(), value.data);
-  } else if (const auto bytes = parent->builder.known_value(outer)) {
-    id = builder.constant(bytes->info, Blob::copy_of(bytes->data, bytes->info.bytes()));
+  } else if (parent->builder.known_value(outer)) {
+    if (for_training) id = copy_computation(outer);
+    if (id == kNoValue) id = known_constant(outer);
   } else {
     id = builder.input(value.name, value.dtype, dims_of(outer));
     captured.push_back(outer);
@@ -68,6 +70,56 @@ ValueId Importer::Frame::capture(ValueId outer) {
   if (const auto list = parent->strings.find(outer); list != parent->strings.end())
     strings[id] = list->second;
   return id;
+}
+
+ValueId Importer::Frame::known_constant(ValueId outer) {
+  const auto bytes = parent->builder.known_value(outer);
+  if (!bytes) return kNoValue;
+  return builder.constant(bytes->info, Blob::copy_of(bytes->data, bytes->info.bytes()));
+}
+
+ValueId Importer::Frame::copy_computation(ValueId outer) {
+  const Graph& from = parent->builder.graph();
+  std::unordered_set<ValueId> wanted{outer};
+  std::vector<NodeId> nodes;  // last first
+  bool has_weight = false;
+  for (auto id = static_cast<NodeId>(from.nodes.size()); id-- > 0 && !wanted.empty();) {
+    const Node& node = from.nodes[id];
+    bool is_wanted = false;
+    for (const ValueId output : node.outputs) is_wanted |= wanted.erase(output) > 0;
+    if (!is_wanted) continue;
+    if (!node.bodies.empty()) return kNoValue;
+    nodes.push_back(id);
+    if (node.kind() == OpKind::Shape) continue;  // extents do not depend on weights
+    for (const ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      const Value& value = from[input];
+      if (value.role != Role::Constant)
+        wanted.insert(input);
+      else
+        has_weight |= is_exchangeable(value.dtype) && !value.name.empty() && value.info().elements() > 1;
+    }
+  }
+  if (!has_weight || !wanted.empty()) return kNoValue;
+  for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+    Node node = from.nodes[*id];
+    const std::vector<ValueId> outputs = node.outputs;
+    std::vector<ValueId> made;
+    if (node.kind() == OpKind::Shape) {
+      made = {known_constant(outputs[0])};
+    } else {
+      for (ValueId& input : node.inputs) input = capture(input);  // a constant, or copied before
+      node.outputs.assign(outputs.size(), kNoValue);
+      made = builder.emit_node(std::move(node));
+    }
+    if (made.size() != outputs.size()) return kNoValue;
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (outputs[i] == kNoValue || made[i] == kNoValue) continue;
+      builder.graph()[made[i]].name = from[outputs[i]].name;
+      known[outputs[i]] = made[i];
+    }
+  }
+  return known.at(outer);
 }
 
 ValueId Importer::within(Frame& frame, const Frame* from, ValueId id) {

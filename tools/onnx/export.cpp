@@ -46,6 +46,17 @@ std::optional<DType> float_type(DType type) {
   }
 }
 
+/// By name; a weight may be there in several layouts.
+using Constants = std::multimap<std::string_view, const Value*>;
+
+/// Those of bodies come before those of the graph that holds them.
+void add_constants(const Graph& graph, Constants& constants) {
+  for (const Node& node : graph.nodes)
+    for (const Graph& body : node.bodies) add_constants(body, constants);
+  for (const Value& value : graph.values)
+    if (value.role == Role::Constant) constants.emplace(value.name, &value);
+}
+
 class Exporter {
  public:
   Exporter(std::string folder, const std::vector<State>& states) : folder_(std::move(folder)) {
@@ -148,9 +159,8 @@ class Exporter {
     ImportOptions options;
     options.external_folder = folder_;
     RT_ASSIGN(const ModelGraph imported, import_onnx_proto(numbered, options, report));
-    std::multimap<std::string_view, const Value*> constants;  // a weight may be there in several layouts
-    for (const Value& value : imported.entry("infer")->values)
-      if (value.role == Role::Constant) constants.emplace(value.name, &value);
+    Constants constants;
+    add_constants(*imported.entry("infer"), constants);
     for (const State* state : states_) {
       const DType type = types_[state->name];
       const TensorInfo expected{.dtype = type, .shape = state->info.shape};

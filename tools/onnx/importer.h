@@ -29,7 +29,7 @@ namespace librt::onnx {
 class Importer {
  public:
   Importer(Graph& graph, ImportOptions options, ImportReport& report)
-      : root_(graph),
+      : root_(graph, options.untie),
         options_(std::move(options)),
         report_(report),
         initializers_(options_.external_folder) {}
@@ -45,16 +45,22 @@ class Importer {
   using Attributes = std::map<std::string, const rt_onnx::AttributeProto*, std::less<>>;
 
   /// A graph under construction: the entry's, or a body of one of its nodes. Values that a body captures from
-  /// the graphs around it become inputs of the body, or constants if they are known.
+  /// the graphs around it become inputs of the body, or constants if they are known. For training, what is
+  /// computed from weights is computed in the body again, so that gradients reach them.
   struct Frame {
-    explicit Frame(Graph& graph) : builder(graph) {}
+    Frame(Graph& graph, bool trains) : builder(graph), for_training(trains) {}
     /// A body of one of outer's nodes.
-    explicit Frame(Frame* outer) : builder(own), parent(outer), depth(outer->depth + 1) {
+    explicit Frame(Frame* outer)
+        : builder(own), parent(outer), depth(outer->depth + 1), for_training(outer->for_training) {
       builder.within(outer->builder);
     }
 
     /// The value in this graph for a value of the parent; captures it if necessary.
     ValueId capture(ValueId outer);
+    /// A constant with what the parent knows of the value; kNoValue: nothing.
+    ValueId known_constant(ValueId outer);
+    /// Copies of the parent's nodes that compute the value from weights alone; kNoValue: none do.
+    ValueId copy_computation(ValueId outer);
     /// Dims of the parent's value for an input of this graph: with names for those that have none.
     std::vector<Dim> dims_of(ValueId outer);
 
@@ -68,6 +74,7 @@ class Importer {
     ValuesByInput positions = {};
     StringLists strings = {};
     int depth = 0;
+    bool for_training = false;
   };
   /// Writes a body into the current frame, which is new: takes the body's own inputs, returns its outputs;
   /// none after a problem, which has been reported.

@@ -8,6 +8,7 @@
 #include "runtime/core/status.h"
 #include "tools/compiler/name_pattern.h"
 #include "tools/onnx/initializer.h"
+#include "tools/onnx/nested_weights.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/weight_uses.h"
 
@@ -342,6 +343,7 @@ class Untie {
 
 std::vector<SharedWeight> untie(rt_onnx::ModelProto& model, const UntieOptions& options) {
   if (!model.has_graph()) return {};
+  name_nested_weights(model);
   return Untie(model, options).run();
 }
 

@@ -38,7 +38,8 @@ struct UntieOptions {
   std::string external_folder;   ///< of external data
 };
 
-/// Gives every parameter its own initializer, in the main graph. The model computes the same.
+/// Gives every parameter its own initializer, in the main graph (nested_weights.h). The model computes the
+/// same.
 std::vector<SharedWeight> untie(rt_onnx::ModelProto& model, const UntieOptions& options);
 
 }  // namespace librt::onnx

@@ -58,15 +58,23 @@ void set_data(rt_onnx::TensorProto& tensor, const tools::Array& array) {
 
 }  // namespace
 
+rt_onnx::TensorProto* tensor_of_constant(rt_onnx::NodeProto& node) {
+  if (node.op_type() != "Constant" || node.output_size() != 1) return nullptr;
+  for (auto& attribute : *node.mutable_attribute())
+    if (attribute.name() == "value" && attribute.has_t()) return attribute.mutable_t();
+  return nullptr;
+}
+
 Weights weights_of(rt_onnx::ModelProto& model) {
   Weights weights;
   rt_onnx::GraphProto& graph = *model.mutable_graph();
   for (auto& tensor : *graph.mutable_initializer()) weights[tensor.name()] = &tensor;
-  for (auto& node : *graph.mutable_node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
-    for (auto& attribute : *node.mutable_attribute())
-      if (attribute.name() == "value" && attribute.has_t()) weights[node.output(0)] = attribute.mutable_t();
-  }
+  const auto add_constants = [&weights](auto& nodes) {
+    for (auto& node : nodes)
+      if (auto* tensor = tensor_of_constant(node)) weights.try_emplace(node.output(0), tensor);
+  };
+  add_constants(*graph.mutable_node());
+  for (auto& function : *model.mutable_functions()) add_constants(*function.mutable_node());
   return weights;
 }
 

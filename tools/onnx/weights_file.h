@@ -13,6 +13,7 @@
 
 namespace rt_onnx {
 class ModelProto;
+class NodeProto;
 class TensorProto;
 }  // namespace rt_onnx
 
@@ -20,7 +21,11 @@ namespace librt::onnx {
 
 using Weights = std::map<std::string, rt_onnx::TensorProto*, std::less<>>;
 
-/// Initializers, and what Constant nodes of the main graph hold, by the names of their values.
+/// The tensor that a Constant node holds; null for other nodes, and for other kinds of constants.
+rt_onnx::TensorProto* tensor_of_constant(rt_onnx::NodeProto& node);
+
+/// Initializers, and what Constant nodes of the main graph and of functions hold, by the names of their
+/// values; of equal names the first. nested_weights.h makes names unique.
 Weights weights_of(rt_onnx::ModelProto& model);
 
 struct ReplacedWeights {

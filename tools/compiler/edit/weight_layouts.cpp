@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "runtime/core/element.h"
 
@@ -38,14 +39,20 @@ bool is_transpose(const Value& from, const Value& to, const std::vector<int64_t>
   return true;
 }
 
-std::vector<int64_t> permutation_between(const Value& from, const Value& to) {
+/// The identity first, if several are possible.
+std::optional<std::vector<int64_t>> permutation_between(const Value& from, const Value& to) {
   std::vector<int64_t> permutation(from.dims.size());
-  if (from.dtype != to.dtype || from.dims.size() != to.dims.size()) return {};
+  if (from.dtype != to.dtype || from.dims.size() != to.dims.size()) return std::nullopt;
   std::iota(permutation.begin(), permutation.end(), int64_t{0});
   do {
     if (is_transpose(from, to, permutation)) return permutation;
   } while (std::next_permutation(permutation.begin(), permutation.end()));
-  return {};
+  return std::nullopt;
+}
+
+void replace_reads(Graph& graph, ValueId from, ValueId to) {
+  for (Node& reader : graph.nodes)
+    if (reader.kind() != OpKind::Shape) std::replace(reader.inputs.begin(), reader.inputs.end(), from, to);
 }
 
 }  // namespace
@@ -64,10 +71,13 @@ void unify_layouts(Graph& graph) {
   std::vector<Node> transposes;
   for (const auto& [name, ids] : layouts)
     for (const ValueId id : ids) {
-      if (id == ids.back() || graph.values[id].info() == graph.values[ids.back()].info()) continue;
-      const std::vector<int64_t> permutation =
-          permutation_between(graph.values[ids.back()], graph.values[id]);
-      if (permutation.empty()) continue;
+      if (id == ids.back()) continue;
+      const auto permutation = permutation_between(graph.values[ids.back()], graph.values[id]);
+      if (!permutation) continue;
+      if (std::is_sorted(permutation->begin(), permutation->end())) {
+        replace_reads(graph, id, ids.back());
+        continue;
+      }
       Node node;
       node.name = text(name, ".transposed");
       for (size_t copy = 2; std::any_of(transposes.begin(), transposes.end(),
@@ -75,7 +85,7 @@ void unify_layouts(Graph& graph) {
            ++copy)
         node.name = text(name, ".transposed.", copy);
       op::TransposeAttributes attributes;
-      attributes.permutation = permutation;
+      attributes.permutation = *permutation;
       node.op = make_op(std::move(attributes));
       node.inputs = {ids.back()};
       Value value = graph.values[id];
@@ -84,9 +94,7 @@ void unify_layouts(Graph& graph) {
       value.data = {};
       const ValueId made = graph.add_value(std::move(value));
       node.outputs = {made};
-      for (Node& reader : graph.nodes)
-        if (reader.kind() != OpKind::Shape)
-          std::replace(reader.inputs.begin(), reader.inputs.end(), id, made);
+      replace_reads(graph, id, made);
       transposes.push_back(std::move(node));
     }
   graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(transposes.begin()),

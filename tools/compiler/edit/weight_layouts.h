@@ -8,8 +8,9 @@
 
 namespace librt::compiler {
 
-/// Of constants with one name, the last stays; the others become Transposes of it, so that they change with
-/// it. Those that are no permutation of it, or that only Shape reads, stay as they are.
+/// Of constants with one name, the last stays; equal ones (of the copies of a body) become it, and the others
+/// Transposes of it, so that they change with it. Those that are no permutation of it, or that only Shape
+/// reads, stay as they are.
 void unify_layouts(Graph& graph);
 
 }  // namespace librt::compiler

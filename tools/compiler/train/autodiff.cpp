@@ -52,7 +52,7 @@ class Walker {
     std::set<std::string> gaps;
     for (size_t i = node_count_; i-- > 0;) {
       const Node& node = builder_.graph().nodes[i];
-      bool on_path = false;
+      bool on_path = false;  // never by an integer result (ArgMax, Shape): it depends on nothing
       for (ValueId output : node.outputs) on_path |= output != kNoValue && leads[output] && depends_[output];
       if (!on_path) continue;
       const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
@@ -60,8 +60,6 @@ class Walker {
         const char* reason = page == nullptr                ? "unknown operator"
                              : page->no_gradient != nullptr ? page->no_gradient
                                                             : "a composite that was not inlined";
-        // An integer result (ArgMax, Shape) stops the gradient; that is no error.
-        if (!is_float(builder_.value(node.outputs[0]).dtype)) continue;
         gaps.insert(text(describe(node), ": ", reason));
         continue;
       }
@@ -100,7 +98,7 @@ class Walker {
     if (none_needed) return {};
     const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
     if (page == nullptr || page->gradient == nullptr)
-      return {};  // check_coverage() let an integer result pass
+      return internal_error(describe(node), " has a gradient to pass on, but no rule");
     std::vector<ValueId> results(count, kNoValue);
     builder_.set_scope(text("grad.", node.name));
     ops::GradContext context{.emit = builder_,
