@@ -311,6 +311,8 @@ RT_PAGE(DynamicQuantizeLinear) = {.kind = OpKind::DynamicQuantizeLinear,
                                   .arithmetic = Arithmetic::PrecisionSensitive,
                                   .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(DynamicQuantizeLinear) = {
-    .no_gradient = "the result is an integer", .body = body_of_dynamic, .tolerance = kOneStep};
+    .no_gradient = "the range of its integers, which the scale follows, has no gradient",
+    .body = body_of_dynamic,
+    .tolerance = kOneStep};
 
 }  // namespace librt::ops

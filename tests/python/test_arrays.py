@@ -296,7 +296,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(session_of(FLOAT)(x=view)["y"].tolist(), [-2, 4])
 
     def test_more_elements_than_can_be(self):
-        with self.assertRaisesRegex(librt.InvalidArgument, "expected an array that fits in memory"):
+        with self.assertRaisesRegex(librt.InvalidArgument, "fits? in memory"):  # says librt, or the reader of DLPack
             session_of(FLOAT)(x=torch.zeros(1).expand(2**62))
 
     def test_a_tensor_with_gradients_is_refused(self):

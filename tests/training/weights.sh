@@ -53,6 +53,20 @@ done
 convert net.onnx --checkpoint ranges.ckpt --export-onnx ranges.onnx
 grep -q 'left out    the ranges of [1-9][0-9]* tensors' convert.log || fail "no word about the ranges: $(cat convert.log)"
 
+echo "--- moving averages"
+output=$("$bin/rtconvert" net.rt --inspect | sed -n 's/^  output %//p')
+train averaged --ema 0.5
+convert averaged.rt --checkpoint averaged.ckpt -o both.rt
+"$bin/rtrun" both.rt --entry infer_ema --random-input --dim batch=3 --save "$output=averages.npy" --quiet
+convert averaged.rt --checkpoint averaged.ckpt --use-ema -o averages.rt
+convert net.onnx --checkpoint averaged.ckpt --use-ema --export-onnx averages.onnx
+for model in averages.rt averages.onnx; do
+  "$bin/rtrun" $model --random-input --dim batch=3 --expect "$output=averages.npy" --quiet >run.log 2>&1 || fail "$model: $(cat run.log)"
+done
+"$bin/rtrun" both.rt --random-input --dim batch=3 --expect "$output=averages.npy" --rtol 0 --atol 1e-7 --quiet >run.log 2>&1 && fail "weights and averages are equal"
+refused "expected moving averages of the weights, found none" "$bin/rtconvert" net.onnx --checkpoint all.ckpt --use-ema --export-onnx no.onnx
+refused "use-ema: is for --checkpoint" "$bin/rtconvert" net.onnx --use-ema -o no.rt
+
 echo "--- an adapter"
 train scaled_lora --lora rank=2 --precision fp16
 convert scaled_lora.rt --checkpoint scaled_lora.ckpt --save-adapter scaled_adapter.safetensors

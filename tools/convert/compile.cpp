@@ -4,6 +4,7 @@
 
 #include "runtime/model/mapped_file.h"
 #include "tools/compiler/writer.h"
+#include "tools/convert/open_batch.h"
 #include "tools/convert/planned_peak.h"
 #include "tools/convert/quantization.h"
 #include "tools/onnx/export/model.h"
@@ -45,7 +46,7 @@ Status measure_16_bits(const Options& options, ModelGraph model, compiler::Pipel
 
 /// Checkpoint, adapters.
 Status change_weights(const Options& options, ModelGraph& model, Summary& summary) {
-  if (!options.checkpoint.empty()) RT_TRY(apply_checkpoint(model, options.checkpoint));
+  if (!options.checkpoint.empty()) RT_TRY(apply_checkpoint(model, options));
   if (!options.merge_adapter.empty()) {
     RT_ASSIGN(const auto merged, apply_adapter(model, options.merge_adapter));
     summary.merged = merged.size();
@@ -175,6 +176,9 @@ Status compile(const Options& options, ModelGraph& model, Summary& summary, std:
   summary.nodes_before = model.entries[0].graph.nodes.size();
   RT_TRY(compiler::write_out_chains(model));
   RT_TRY(change_weights(options, model, summary));
+  if (options.open_batch && !options.dims.contains("batch")) {
+    RT_ASSIGN(summary.unchecked_batch, check_open_batch(model, measured_inputs(options)));
+  }
   RT_ASSIGN(const Awareness awareness, prepare_training(options, model, summary));
   const ModelGraph original = options.verify ? model : ModelGraph();
   RT_TRY(optimize(options, awareness, model, summary));

@@ -124,14 +124,11 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
   return report;
 }
 
-namespace {
-
 // About a second of compute, and memory for copies of the weights.
 constexpr double kMostOperations = 3e10;
 constexpr uint64_t kMostWeightBytes = uint64_t{1} << 30;
 
-/// Why measuring would cost too much; empty if it would not.
-Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inputs) {
+Result<std::string> too_costly(const ModelGraph& model, std::span<const Array> inputs) {
   const Graph& graph = *model.entry("infer");
   std::map<std::string, int64_t> extents;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -142,12 +139,13 @@ Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inp
   }
   RT_ASSIGN(const compiler::GraphReport report, compiler::report_of(graph, model.states, extents));
   if (report.flops > kMostOperations)
-    return text("a run takes ", grouped(static_cast<uint64_t>(report.flops)),
-                " operations; --accuracy always measures it");
+    return text("a run takes ", grouped(static_cast<uint64_t>(report.flops)), " operations");
   if (report.parameter_bytes > kMostWeightBytes)
-    return text("the weights take ", bytes_text(report.parameter_bytes), "; --accuracy always measures it");
+    return text("the weights take ", bytes_text(report.parameter_bytes));
   return std::string();
 }
+
+namespace {
 
 /// Why the outputs cannot be compared; empty if they can.
 std::string useless(std::span<const Array> outputs) {
@@ -170,7 +168,8 @@ PrecisionCost cost_of(const ModelGraph& exact, const VerifyOptions& options, boo
     RT_ASSIGN(std::vector<Array> inputs, make_inputs(exact, options));
     PrecisionCost cost;
     if (!always) {
-      RT_ASSIGN(cost.why, too_much(exact, inputs));
+      RT_ASSIGN(cost.why, too_costly(exact, inputs));
+      if (!cost.why.empty()) cost.why += "; --accuracy always measures it";
     }
     if (!cost.why.empty()) return cost;
     RT_ASSIGN(const std::vector<Array> want, Trial(exact, inputs).run());

@@ -46,6 +46,9 @@ PrecisionCost cost_of_16_bits(const ModelGraph& model, const compiler::PipelineO
 PrecisionCost cost_of_change(const ModelGraph& exact, const ModelGraph& changed, const VerifyOptions& options,
                              bool always);
 
+/// Why a run of the entry `infer` with these inputs is too costly to be made unasked; empty if it is not.
+Result<std::string> too_costly(const ModelGraph& model, std::span<const tools::Array> inputs);
+
 /// A shell pattern that matches this name alone.
 std::string exactly(const std::string& name);
 

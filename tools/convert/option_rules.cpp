@@ -76,6 +76,7 @@ constexpr Rule kOtherOutputs[] = {
      "needs the MODEL.rt that was trained, and --checkpoint"},
     {"--save-adapter", saves_adapter, [](const Options& o) { return !compiles(o) && !exports_onnx(o); },
      "writes the adapter alone; compile in another call"},
+    {"--use-ema", [](const Options& o) { return o.use_ema; }, has_checkpoint, "is for --checkpoint"},
     {"--export-onnx", exports_onnx,
      [](const Options& o) { return from_onnx(o) && has_checkpoint(o) != merges_adapter(o); },
      "needs the MODEL.onnx that was trained, and --checkpoint or --merge-adapter"},

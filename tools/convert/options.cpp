@@ -220,6 +220,10 @@ void declare_training(tools::CommandLine& app, Options& options, TrainingArgumen
   app.add_option("--checkpoint", options.checkpoint,
                  "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
       ->group(group);
+  app.add_flag(
+         "--use-ema", options.use_ema,
+         "With --checkpoint, of a training with --ema: the moving averages of the weights in their place")
+      ->group(group);
   app.add_option(
          "--export-onnx", options.export_onnx,
          "MODEL.onnx with the --checkpoint of a training of it, or with --merge-adapter: write a copy of the "

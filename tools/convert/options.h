@@ -69,6 +69,7 @@ struct Options {
   std::string memory_backend = "cpu";  ///< that `memory` and the report are planned for
   std::optional<compiler::LoraOptions> lora;
   std::string checkpoint;     ///< weights to put into the model
+  bool use_ema = false;       ///< the averages of the checkpoint instead of its weights
   std::string save_adapter;   ///< the parameters of the checkpoint alone; empty: not written
   std::string merge_adapter;  ///< adapter to add to the weights; empty: none
   std::vector<std::string>

@@ -89,6 +89,9 @@ void Lines::add_cost(const Options& options, const PrecisionCost& cost) {
 std::vector<std::string> warnings_of(const Options& options, const onnx::ImportReport& import,
                                      const Summary& summary) {
   std::vector<std::string> warnings = import.warnings;
+  if (!summary.unchecked_batch.empty())
+    warnings.push_back(text("--open-batch: not checked whether the samples of a batch stay independent: ",
+                            summary.unchecked_batch));
   if (!options.measures_accuracy() || !summary.cost.is_ruinous()) return warnings;
   const char* on = source_of_inputs(options);
   const bool offers = options.computes_in_16_bits() || options.calibrates();

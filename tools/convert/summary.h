@@ -33,7 +33,8 @@ struct Summary {
   compiler::TrainReport training;
   compiler::LoraReport adapters;
   std::optional<MemoryBudget> budget;
-  size_t merged = 0;  ///< weights that --merge-adapter changed
+  std::string unchecked_batch;  ///< why --open-batch was not checked; empty: it was, or is not given
+  size_t merged = 0;            ///< weights that --merge-adapter changed
   std::vector<Coverage> coverage, training_coverage;
   compiler::CacheReport cache;
   compiler::PrecisionReport precision;

@@ -6,6 +6,7 @@
 #include "runtime/model/reader.h"
 #include "tools/compiler/name_list.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/train/optimizers.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/import.h"
@@ -89,6 +90,26 @@ Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::st
   return {};
 }
 
+/// The file options.checkpoint; with options.use_ema, parameters have their moving averages.
+Result<Checkpoint> read_trained(const Options& options) {
+  RT_ASSIGN(Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+  if (!options.use_ema) return checkpoint;
+  size_t averages = 0;
+  for (State& state : checkpoint.tensors) {
+    if (state.kind != StateKind::Parameter) continue;
+    const State* const average = checkpoint.tensor(compiler::average_name(state.name));
+    if (average == nullptr || average->info != state.info) continue;  // of a weight that was not trained
+    state.initial = average->initial;
+    ++averages;
+  }
+  if (averages == 0)
+    return invalid_argument(
+        options.checkpoint,
+        ": --use-ema: expected moving averages of the weights, found none; the training is "
+        "converted with --train --ema DECAY");
+  return checkpoint;
+}
+
 /// A checkpoint file or, by its name, a safetensors file.
 Result<Checkpoint> read_weights(const std::string& path) {
   if (!tools::is_safetensors(path)) return read_checkpoint(path);
@@ -123,10 +144,13 @@ Status write_weights(const std::string& path, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Status apply_checkpoint(ModelGraph& model, const std::string& path) {
-  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(path));
+Status apply_checkpoint(ModelGraph& model, const Options& options) {
+  const std::string& path = options.checkpoint;
+  RT_ASSIGN(const Checkpoint checkpoint, read_trained(options));
   RT_TRY(set_states(model, checkpoint, path));
-  std::erase_if(model.entries, [](const auto& entry) { return !entry.graph.state_updates.empty(); });
+  std::erase_if(model.entries, [&](const auto& entry) {
+    return !entry.graph.state_updates.empty() || (options.use_ema && entry.name == "infer_ema");
+  });
   if (model.entries.empty()) return invalid_argument(path, ": the model has no entry for inference");
   std::erase_if(model.metadata, [](const auto& pair) { return pair.first.starts_with("train."); });
   return compiler::freeze_states(model);
@@ -141,7 +165,7 @@ Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, con
 
 Result<size_t> save_adapter(const Options& options) {
   RT_ASSIGN(ModelGraph model, load_model(options.input));
-  RT_ASSIGN(Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+  RT_ASSIGN(Checkpoint checkpoint, read_trained(options));
   RT_TRY(set_states(model, checkpoint, options.checkpoint));
   std::erase_if(checkpoint.tensors, [](const State& state) { return !is_weight(state); });
   // The progress of the training run is not part of the trained weights.
@@ -163,7 +187,7 @@ Result<onnx::ExportedWeights> export_trained(const Options& options) {
   };
   if (options.merge_adapter.empty() && options.checkpoint.empty()) return write({});
   if (options.merge_adapter.empty()) {
-    RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+    RT_ASSIGN(const Checkpoint checkpoint, read_trained(options));
     return write(checkpoint.tensors);
   }
   onnx::ImportReport report;

@@ -14,8 +14,9 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
 /// "training    12 weights of 61,706 elements; ..."
 std::string training_text(const compiler::TrainReport& report);
 
-/// Replaces the weights by those of a checkpoint and drops train_step, so that the optimizer can fold them.
-Status apply_checkpoint(ModelGraph& model, const std::string& path);
+/// Replaces the weights by those of options.checkpoint and drops train_step, so that the optimizer can fold
+/// them.
+Status apply_checkpoint(ModelGraph& model, const Options& options);
 
 /// "adapters    35 weights, 26,624 elements; left out: 'w': it is empty"
 std::string adapter_text(const compiler::LoraReport& report);
