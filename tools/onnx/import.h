@@ -39,8 +39,8 @@ struct ConstantInput {
 struct ImportOptions {
   /// Extents for named dimensions: {"batch", 8}. An unknown name is an error that lists the known ones.
   std::map<std::string, int64_t> dims;
-  /// First axes of extent 1 of inputs become the dynamic dimension `batch`; an error if there is none, or if
-  /// an output's first axis stays static.
+  /// First axes of extent 1 of inputs become the dynamic dimension `batch`, and what constants hold of it
+  /// with them (opened_batch.h); an error if there is none, or if an output's first axis stays static.
   bool open_batch = false;
   /// Graph inputs that become constants, by name. Symbols in their shapes get the extents that these have.
   std::map<std::string, ConstantInput> constants;

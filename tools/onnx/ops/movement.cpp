@@ -5,6 +5,7 @@
 #include "runtime/core/element.h"
 #include "tools/onnx/node.h"
 #include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/opened_batch.h"
 #include "tools/onnx/shapes.h"
 
 namespace librt::onnx {
@@ -81,6 +82,8 @@ Status reshape_input(NodeContext& c) {
   const bool allow_zero = c.integer("allowzero", 0) != 0;
   const ValueId shape = as_vector(c.emit, c.input(1));
   if (shape == kNoValue) return {};
+  if (const ValueId opened = reshape_with_batch(c, shape, allow_zero); opened != kNoValue)
+    return c.result(opened);
   const compiler::Known& wanted = c.emit.known(shape);
   if (!wanted.is_static())
     return cannot("the rank of the result depends on extents; fix the extents with --dim");
@@ -219,7 +222,10 @@ Status transpose(NodeContext& c) {
 Status concatenate(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, std::numeric_limits<size_t>::max()));
   RT_ASSIGN(const int axis, c.axis(c.integer("axis", c.opset < 4 ? 1 : 0), c.rank()));
-  return c.result(concat(c.emit, c.inputs, axis));
+  std::vector<ValueId> operands = c.inputs;
+  if (const std::optional<Extent> batch = axis > 0 ? leading_batch(c, operands) : std::nullopt)
+    for (ValueId& x : operands) x = with_batch(c, x, 0, *batch);
+  return c.result(concat(c.emit, operands, axis));
 }
 
 // Splits into parts of sizes[i] along the axis.

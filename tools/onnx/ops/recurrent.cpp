@@ -4,6 +4,7 @@
 
 #include "tools/onnx/node.h"
 #include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/opened_batch.h"
 #include "tools/onnx/shapes.h"
 
 namespace librt::onnx {
@@ -110,6 +111,11 @@ Status recurrent_of(NodeContext& c, std::vector<ValueId> inputs) {
   inputs[4] = lengths_of(c, c.extent(0, batch_first ? 1 : 0));
   inputs[5] = permuted(inputs[5], {1, 0, 2});
   if constexpr (kInputs == 8) inputs[6] = permuted(inputs[6], {1, 0, 2});
+  if (c.options.open_batch) {
+    const Extent batch = Extent::dim(c.emit, inputs[0], 1);
+    inputs[5] = with_batch(c, inputs[5], 1, batch);
+    if constexpr (kInputs == 8) inputs[6] = with_batch(c, inputs[6], 1, batch);
+  }
   const std::vector<ValueId> results = c.emit.emit_many(make_op(std::move(attributes)), inputs, kOutputs);
   c.outputs.assign(c.output_count(), kNoValue);
   for (size_t i = 0; i < std::min(c.outputs.size(), results.size()); ++i)

@@ -6,6 +6,7 @@
 #include "runtime/core/element.h"
 #include "tools/compiler/shape/ratio.h"
 #include "tools/onnx/node.h"
+#include "tools/onnx/opened_batch.h"
 #include "tools/onnx/shapes.h"
 
 namespace librt::onnx {
@@ -278,6 +279,9 @@ Status resize_11(NodeContext& c) {
     }
     const auto extent = [&](int axis) { return dims_product(c.emit, c.input(0), axis, axis + 1); };
     target.sizes = some ? scatter(c, sizes, 0, axes, extent) : sizes;
+    const auto known = leads_with_batch(c, c.input(0)) ? c.emit.known_value(target.sizes) : std::nullopt;
+    if (known && load_integer(known->data, DType::I64, 0) == 1)
+      target.sizes = concat_values(c.emit, {extent(0), slice(c.emit, target.sizes, 0, 1, c.rank())});
   } else {
     return invalid_model("neither scales nor sizes are given");
   }
