@@ -115,7 +115,7 @@ Result<std::string> check_open_batch(const ModelGraph& model, const VerifyOption
   RT_ASSIGN(std::string costly, too_costly(model, inputs));
   if (!costly.empty()) return costly;
 
-  RT_TRY(compiler::report_progress(options.progress, "check", 0, 0));
+  RT_TRY(compiler::report_progress(options.progress, "verify", 0, 0));
   ModelGraph copy = model;
   RT_TRY(compiler::optimize(copy, {}, nullptr));
   RT_ASSIGN(const std::vector<std::byte> file, compiler::serialize_model(copy));
