@@ -260,9 +260,10 @@ RT_PAGE(Loop) = {.kind = OpKind::Loop,
                  .outputs = {1, kUnbounded},
                  .infer = infer_loop,
                  .extents = ExtentRule::Body};
-RT_NO_GRADIENT(Loop,
-               "the values of its iterations are not kept; it has a gradient if it can be unrolled: a known "
-               "trip count, no early exit and no more than 10,000 nodes; fix the dimensions that determine "
-               "the count (rtconvert --dim)");
+RT_NO_GRADIENT(
+    Loop,
+    "the values of its iterations are not kept; it has a gradient if it can be unrolled: how often "
+    "it runs does not depend on data, and it unrolls to no more than 10,000 nodes; fix the "
+    "dimensions that determine the count (rtconvert --dim)");
 
 }  // namespace librt::ops

@@ -97,7 +97,7 @@ ValueId Importer::Frame::copy_computation(ValueId outer) {
       if (value.role != Role::Constant)
         wanted.insert(input);
       else
-        has_weight |= is_exchangeable(value.dtype) && !value.name.empty() && value.info().elements() > 1;
+        has_weight |= is_exchangeable(value.dtype) && !value.name.empty();
     }
   }
   if (!has_weight || !wanted.empty()) return kNoValue;

@@ -25,10 +25,6 @@ void each_body(rt_onnx::NodeProto& node, const Visit& visit) {
   }
 }
 
-bool is_weight(const rt_onnx::TensorProto& tensor) {
-  return tensor.dims_size() > 0 && has_weight_type(tensor);
-}
-
 class NestedWeights {
  public:
   explicit NestedWeights(rt_onnx::ModelProto& model) : model_(model), main_(*model.mutable_graph()) {}
@@ -78,7 +74,7 @@ class NestedWeights {
     Renames renames;
     for (auto& node : *function.mutable_node()) {
       const rt_onnx::TensorProto* const tensor = tensor_of_constant(node);
-      if (tensor == nullptr || !is_weight(*tensor) || names_[node.output(0)] == 1) continue;
+      if (tensor == nullptr || !has_weight_type(*tensor) || names_[node.output(0)] == 1) continue;
       const auto& outputs = function.output();
       if (std::find(outputs.begin(), outputs.end(), node.output(0)) != outputs.end()) continue;
       std::string name = unique(text(function.name(), '/', node.output(0)));
@@ -125,7 +121,8 @@ class NestedWeights {
     for (const auto& input : graph.input()) inputs.insert(input.name());
     for (const auto& output : graph.output()) outputs.insert(output.name());
     const auto move = [&](const std::string& name, rt_onnx::TensorProto& tensor) {
-      if (!is_weight(tensor) || inputs.contains(name)) return false;  // an input's initializer is its default
+      if (!has_weight_type(tensor) || inputs.contains(name))
+        return false;  // an input's initializer is its default
       const bool keeps_name = names_[name] == 1 && !outputs.contains(name);
       const std::string moved = keeps_name ? name : unique(text(owner, '/', name));
       if (!keeps_name) renames[name] = moved;

@@ -15,7 +15,7 @@ class ModelProto;
 
 namespace librt::onnx {
 
-/// For every tensor with a weight's type and at least one axis. It keeps its name where no other value of the
+/// For every tensor with a weight's type. It keeps its name where no other value of the
 /// file has it, else it is renamed "NODE/NAME" or "FUNCTION/NAME". The model computes the same.
 void name_nested_weights(rt_onnx::ModelProto& model);
 

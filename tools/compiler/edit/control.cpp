@@ -1,25 +1,141 @@
 #include "tools/compiler/edit/control.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
 
 #include "runtime/core/element.h"
 #include "runtime/ops/control.h"
+#include "runtime/ops/evaluate.h"
 #include "tools/compiler/edit/graph_edit.h"
 
 namespace librt::compiler {
 namespace {
 
-/// The trip count of a Loop; nullopt where it depends on data or is 0.
-std::optional<int64_t> known_trips(const Builder& builder, const Node& node) {
-  if (node.inputs[0] == kNoValue || !ops::never_breaks(node.bodies[0])) return std::nullopt;
+/// The nodes of a Loop's body that decide when it ends: those that compute its condition, and the carried
+/// values that these read. They can be run beforehand if nothing among them depends on data.
+class EndOfLoop {
+ public:
+  EndOfLoop(const Builder& builder, const Node& node)
+      : node_(node),
+        body_(node.bodies[0]),
+        carried_(static_cast<size_t>(node.as<op::LoopAttributes>().carried)),
+        is_known_(find_nodes() && find_values(builder)) {}
+
+  /// How many iterations run, of at most `limit`; nullopt: it depends on data.
+  std::optional<int64_t> iterations(int64_t limit) const {
+    if (!is_known_) return std::nullopt;
+    Graph graph = body_;
+    graph.nodes.clear();
+    for (const NodeId id : nodes_) graph.nodes.push_back(body_.nodes[id]);
+    graph.inputs.assign(inputs_.begin(), inputs_.end());
+    graph.outputs = {body_.outputs[0]};
+    for (const auto& [index, value] : carried_values_) graph.outputs.push_back(body_.outputs[1 + index]);
+    std::map<size_t, ops::HostTensor> carried = carried_values_;
+    for (int64_t i = 0; i < limit; ++i) {
+      ops::HostTensor iteration(body_[body_.inputs[0]].info()), goes_on(body_[body_.inputs[1]].info());
+      std::memcpy(iteration.bytes.data(), &i, sizeof i);
+      goes_on.bytes[0] = std::byte{1};
+      std::vector<ConstTensorView> views;
+      for (const ValueId input : inputs_) {
+        const auto at = static_cast<size_t>(std::find(body_.inputs.begin(), body_.inputs.end(), input) -
+                                            body_.inputs.begin());
+        views.push_back(at == 0                          ? iteration.view()
+                        : at == 1                        ? goes_on.view()
+                        : at < ops::kLoopHead + carried_ ? carried.at(at - ops::kLoopHead).view()
+                                                         : captured_.at(at).view());
+      }
+      auto outputs = ops::evaluate_graph(graph, views);
+      if (!outputs.ok()) return std::nullopt;
+      if (load_element((*outputs)[0].bytes.data(), DType::Bool, 0) == 0) return i + 1;
+      size_t k = 1;
+      for (auto& [index, value] : carried) value = std::move((*outputs)[k++]);
+    }
+    return limit;
+  }
+
+ private:
+  /// Sets nodes_ and inputs_. False if a node draws random numbers, reads a state or has a body.
+  bool find_nodes() {
+    std::vector<bool> wanted(body_.values.size());
+    wanted[body_.outputs[0]] = true;
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (NodeId id = static_cast<NodeId>(body_.nodes.size()); id-- > 0;) {
+        const Node& each = body_.nodes[id];
+        const bool is_wanted = std::any_of(each.outputs.begin(), each.outputs.end(), [&](ValueId output) {
+          return output != kNoValue && wanted[output];
+        });
+        if (!is_wanted) continue;
+        for (const ValueId input : each.inputs)
+          if (input != kNoValue) wanted[input] = true;
+      }
+      for (size_t k = 0; k < carried_; ++k)
+        if (wanted[body_.inputs[ops::kLoopHead + k]] && !wanted[body_.outputs[1 + k]])
+          wanted[body_.outputs[1 + k]] = grows = true;
+    }
+    for (NodeId id = 0; id < body_.nodes.size(); ++id) {
+      const Node& each = body_.nodes[id];
+      if (std::none_of(each.outputs.begin(), each.outputs.end(),
+                       [&](ValueId output) { return output != kNoValue && wanted[output]; }))
+        continue;
+      if (each.kind() == OpKind::RandomUniform || each.kind() == OpKind::RandomNormal || !each.bodies.empty())
+        return false;
+      nodes_.push_back(id);
+    }
+    for (ValueId id = 0; id < body_.values.size(); ++id)
+      if (wanted[id] && body_[id].role == Role::State) return false;
+    for (const ValueId input : body_.inputs)
+      if (wanted[input]) inputs_.push_back(input);
+    return true;
+  }
+
+  /// False if a carried or captured value that is read is not known.
+  bool find_values(const Builder& builder) {
+    for (const ValueId input : inputs_) {
+      const auto at = static_cast<size_t>(std::find(body_.inputs.begin(), body_.inputs.end(), input) -
+                                          body_.inputs.begin());
+      if (at < ops::kLoopHead) continue;
+      const auto known = builder.known_value(node_.inputs[at]);
+      if (!known) return false;
+      ops::HostTensor value(known->info);
+      std::memcpy(value.bytes.data(), known->data, value.bytes.size());
+      if (at < ops::kLoopHead + carried_)
+        carried_values_.emplace(at - ops::kLoopHead, std::move(value));
+      else
+        captured_.emplace(at, std::move(value));
+    }
+    return true;
+  }
+
+  const Node& node_;
+  const Graph& body_;
+  size_t carried_;
+  std::vector<NodeId> nodes_;
+  std::vector<ValueId> inputs_;                       ///< of the body that they read
+  std::map<size_t, ops::HostTensor> carried_values_;  ///< initial ones, by index
+  std::map<size_t, ops::HostTensor> captured_;        ///< by index among the body's inputs
+  bool is_known_;
+};
+
+/// How many iterations of a Loop run, at most `most`; nullopt where it depends on data, or is 0.
+std::optional<int64_t> known_iterations(const Builder& builder, const Node& node, int64_t most) {
+  int64_t trips = std::numeric_limits<int64_t>::max();
   if (node.inputs[1] != kNoValue) {
     const auto condition = builder.known_value(node.inputs[1]);
     if (!condition || load_element(condition->data, condition->info.dtype, 0) == 0) return std::nullopt;
   }
-  const auto count = builder.known_value(node.inputs[0]);
-  if (!count) return std::nullopt;
-  const int64_t trips = load_integer(count->data, count->info.dtype, 0);
-  return trips > 0 ? std::optional(trips) : std::nullopt;
+  if (node.inputs[0] != kNoValue) {
+    const auto count = builder.known_value(node.inputs[0]);
+    if (!count) return std::nullopt;
+    trips = load_integer(count->data, count->info.dtype, 0);
+  }
+  if (trips <= 0) return std::nullopt;
+  const int64_t limit = std::min(trips, most + 1);
+  const std::optional<int64_t> count =
+      ops::never_breaks(node.bodies[0]) ? limit : EndOfLoop(builder, node).iterations(limit);
+  return count && *count <= most ? count : std::nullopt;
 }
 
 /// Concatenates the slices along a new first axis.
@@ -65,10 +181,9 @@ std::vector<ValueId> write_out(Builder& builder, const Node& node) {
     if (!body.refusal.empty()) return {};  // the run reports why
     return BodyWriter(builder, body).write(std::span(node.inputs).subspan(1), node.name + "/");
   }
-  const auto trips = known_trips(builder, node);
   const auto size = static_cast<int64_t>(node.bodies[0].nodes.size());
-  if (!trips || *trips > kMostLoopNodes / std::max<int64_t>(size, 1)) return {};
-  return write_loop(builder, node, *trips);
+  const auto count = known_iterations(builder, node, kMostLoopNodes / std::max<int64_t>(size, 1));
+  return count ? write_loop(builder, node, *count) : std::vector<ValueId>();
 }
 
 }  // namespace
