@@ -8,6 +8,7 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
+#include "runtime/ops/page.h"
 #include "tools/compiler/edit/graph_edit.h"
 
 namespace librt::compiler {
@@ -50,13 +51,31 @@ class EndOfLoop {
       if (!outputs.ok()) return std::nullopt;
       if (load_element((*outputs)[0].bytes.data(), DType::Bool, 0) == 0) return i + 1;
       size_t k = 1;
-      for (auto& [index, value] : carried) value = std::move((*outputs)[k++]);
+      for (auto& [index, value] : carried) {
+        value = std::move((*outputs)[k++]);
+        if (value.bytes.size() > kMostBytes) return std::nullopt;  // one that grows without end
+      }
     }
     return limit;
   }
 
  private:
-  /// Sets nodes_ and inputs_. False if a node draws random numbers, reads a state or has a body.
+  static constexpr size_t kMostBytes = size_t{1} << 20;
+
+  /// No random numbers, no loops, and results whose size does not depend on the values that it reads.
+  bool is_cheap(const Node& node) const {
+    const ops::Page* const page = ops::page_of(node.kind());
+    if (page == nullptr || node.kind() == OpKind::RandomUniform || node.kind() == OpKind::RandomNormal)
+      return false;
+    const uint32_t shapes = page->shape_operands;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != kNoValue && i < 32 && (shapes >> i & 1u) != 0 &&
+          body_[node.inputs[i]].role != Role::Constant)
+        return false;
+    return node.bodies.empty();
+  }
+
+  /// Sets nodes_ and inputs_. False if a node is not cheap, or reads a state.
   bool find_nodes() {
     std::vector<bool> wanted(body_.values.size());
     wanted[body_.outputs[0]] = true;
@@ -80,8 +99,7 @@ class EndOfLoop {
       if (std::none_of(each.outputs.begin(), each.outputs.end(),
                        [&](ValueId output) { return output != kNoValue && wanted[output]; }))
         continue;
-      if (each.kind() == OpKind::RandomUniform || each.kind() == OpKind::RandomNormal || !each.bodies.empty())
-        return false;
+      if (!is_cheap(each)) return false;
       nodes_.push_back(id);
     }
     for (ValueId id = 0; id < body_.values.size(); ++id)
