@@ -11,6 +11,7 @@ namespace {
 /// The batch that --open-batch made dynamic, as part of a value.
 struct BatchPart {
   std::vector<int64_t> dims;  ///< of the value with a batch of 1
+  int64_t elements = 1;       ///< their product
   int axis = 0;               ///< that is a multiple of the batch
 };
 
@@ -38,6 +39,7 @@ std::optional<BatchPart> batch_part(NodeContext& c, ValueId x) {
       ++axes;
     }
     part.dims.push_back(*one);
+    if (__builtin_mul_overflow(part.elements, *one, &part.elements)) return std::nullopt;
   }
   if (axes != 1) return std::nullopt;
   return part;
@@ -88,17 +90,17 @@ ValueId reshape_with_batch(NodeContext& c, ValueId shape, bool allow_zero) {
   const auto known = part ? c.emit.known_value(shape) : std::nullopt;
   if (!known || known->info.elements() == 0) return kNoValue;
   std::vector<int64_t> wanted;
-  int64_t product = 1, elements = 1;
-  for (const int64_t extent : part->dims) elements *= extent;
+  int64_t product = 1;
   for (int64_t i = 0; i < known->info.elements(); ++i) {
     int64_t entry = load_integer(known->data, DType::I64, i);
     if (entry == 0 && !allow_zero && i < c.rank()) entry = part->dims[static_cast<size_t>(i)];
     if (entry == 0 || entry < -1) return kNoValue;
     wanted.push_back(entry);
-    product *= entry > 0 ? entry : 1;
+    if (__builtin_mul_overflow(product, std::max<int64_t>(entry, 1), &product)) return kNoValue;
   }
+  if (std::count(wanted.begin(), wanted.end(), -1) > 1) return kNoValue;  // Reshape's error
   for (int64_t& entry : wanted)
-    if (entry < 0) entry = elements / product;
+    if (entry < 0) entry = part->elements / product;
   wanted[entry_of_batch(*part, wanted)] = -1;
   return c.emit.reshape(c.input(0), c.emit.ints(wanted));
 }
