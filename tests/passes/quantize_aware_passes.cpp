@@ -56,16 +56,20 @@ std::map<ValueId, Observed> observe_ranges(const Graph& graph, const Quantizatio
   return observed;
 }
 
-/// The model with fake quantization, its states frozen to constants.
-ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
+/// The model with fake quantization and these ranges, its states frozen to constants.
+ModelGraph trained(const Graph& graph, const QuantizationChoice& choice,
+                   const std::map<ValueId, Observed>& observed) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = graph});
   Graph& infer = model.entries[0].graph;
-  const QuantizationChoice choice = choose_fake_quantized(infer, keep);
-  insert_fake_quantization(infer, model.states, choice, observe_ranges(graph, choice));
+  insert_fake_quantization(infer, model.states, choice, observed);
   EXPECT_TRUE(verify(infer, &model.states).ok()) << verify(infer, &model.states).message();
   EXPECT_TRUE(freeze_states(model).ok());
   return model;
+}
+ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
+  const QuantizationChoice choice = choose_fake_quantized(graph, keep);
+  return trained(graph, choice, observe_ranges(graph, choice));
 }
 
 TEST(QuantizeAware, TensorsAndWeightsAreFakeQuantized) {
@@ -131,15 +135,11 @@ TEST(QuantizeAware, ExcludedMatmulsStayInFloat) {
 TEST(QuantizeAware, ATensorThatWasAlwaysZeroStaysInFloat) {
   Net net;
   imported_net(net);
-  ModelGraph model;
-  model.entries.push_back({.name = "infer", .graph = net.graph});
+  const QuantizationChoice choice = choose_fake_quantized(net.graph, none);
+  std::map<ValueId, Observed> observed = observe_ranges(net.graph, choice);
+  observed[choice.values.back()].range = {};
+  ModelGraph model = trained(net.graph, choice, observed);
   Graph& infer = model.entries[0].graph;
-  const QuantizationChoice choice = choose_fake_quantized(infer, none);
-  std::map<ValueId, Observed> observed = observe_ranges(infer, choice);
-  const ValueId dead = choice.values.back();
-  observed[dead].range = {};
-  insert_fake_quantization(infer, model.states, choice, observed);
-  ASSERT_TRUE(freeze_states(model).ok());
   const std::set<std::string> kept = release_weights(infer);
   ASSERT_TRUE(optimize(model, {.residuals = false}, nullptr).ok());
   const auto made = quantize_as_trained(infer, kept);

@@ -176,7 +176,7 @@ Status compile(const Options& options, ModelGraph& model, Summary& summary, std:
   summary.nodes_before = model.entries[0].graph.nodes.size();
   RT_TRY(compiler::write_out_chains(model));
   RT_TRY(change_weights(options, model, summary));
-  if (options.open_batch && !options.dims.contains("batch")) {
+  if (options.open_batch && !options.dims.contains(onnx::kOpenedBatch)) {
     RT_ASSIGN(summary.unchecked_batch, check_open_batch(model, measured_inputs(options)));
   }
   RT_ASSIGN(const Awareness awareness, prepare_training(options, model, summary));

@@ -10,6 +10,7 @@
 #include "tools/convert/run_session.h"
 #include "tools/convert/verify_extents.h"
 #include "tools/data/compare.h"
+#include "tools/onnx/import.h"
 
 namespace librt::convert {
 namespace {
@@ -18,10 +19,6 @@ using tools::Array;
 
 constexpr double kLargestDifference = 3e-3;
 constexpr size_t kSamples = 3;  // of two, a band matrix along the batch may keep all
-
-bool is_batch(const Graph& graph, const Dim& dim) {
-  return !dim.is_known() && dim.symbol >= 0 && graph.symbols[static_cast<size_t>(dim.symbol)].name == "batch";
-}
 
 /// What makes results of the same sample differ from run to run, or with its batch, on purpose.
 std::string reason_to_differ(const Graph& graph) {
@@ -33,7 +30,7 @@ std::string reason_to_differ(const Graph& graph) {
   }
   for (const ValueId id : graph.inputs)
     for (size_t axis = 1; axis < graph[id].dims.size(); ++axis)
-      if (is_batch(graph, graph[id].dims[axis]))
+      if (onnx::is_opened_batch(graph, graph[id].dims[axis]))
         return text("axis ", axis, " of input '", graph[id].name, "' is the batch as well");
   return {};
 }
@@ -43,7 +40,7 @@ std::vector<Array> sample(const Graph& graph, const std::vector<Array>& all, siz
   std::vector<Array> inputs = all;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const std::vector<Dim>& dims = graph[graph.inputs[k]].dims;
-    if (dims.empty() || !is_batch(graph, dims[0])) continue;
+    if (dims.empty() || !onnx::is_opened_batch(graph, dims[0])) continue;
     const size_t bytes = inputs[k].bytes.size() / kSamples;
     const auto first = all[k].bytes.begin() + static_cast<ptrdiff_t>(i * bytes);
     inputs[k].bytes.assign(first, first + static_cast<ptrdiff_t>(bytes));
@@ -107,7 +104,7 @@ Result<std::string> check_open_batch(const ModelGraph& model, const VerifyOption
   std::vector<TensorInfo> infos = std::move(cases->back().inputs);
   for (size_t i = 0; i < infos.size(); ++i) {
     const std::vector<Dim>& dims = graph[graph.inputs[i]].dims;
-    if (!dims.empty() && is_batch(graph, dims[0])) infos[i].shape[0] = kSamples;
+    if (!dims.empty() && onnx::is_opened_batch(graph, dims[0])) infos[i].shape[0] = kSamples;
   }
   VerifyOptions random = options;
   random.inputs.clear();

@@ -1,6 +1,6 @@
 // --open-batch: do the samples of a batch stay independent of each other?
 //
-// Knows: runs on the CPU with random inputs, comparisons. Must not know: ONNX, options' spelling.
+// Knows: runs on the CPU with random inputs, comparisons. Must not know: ONNX nodes, options' spelling.
 //
 // A file that was exported with a batch of 1 may compute with this 1, as in a Reshape to [1, -1, 64]: with a
 // dynamic batch it would mix the samples, without an error.

@@ -77,6 +77,11 @@ struct UnsupportedNode {
   bool refused = false;  ///< by shape or type inference, not for lack of a kernel or an operator
 };
 
+/// The dimension that ImportOptions::open_batch makes.
+inline constexpr const char* kOpenedBatch = "batch";
+/// Whether the dimension is that one.
+bool is_opened_batch(const Graph& graph, const Dim& dim);
+
 struct ImportReport {
   std::vector<UnsupportedNode> unsupported;
   std::vector<std::string> warnings;

@@ -255,7 +255,9 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
       dims.push_back({.extent = dim.dim_value()});
       continue;
     }
-    const std::string symbol = opens ? "batch" : is_nameless(dim) ? text(name, "_", axis) : dim.dim_param();
+    const std::string symbol = opens              ? kOpenedBatch
+                               : is_nameless(dim) ? text(name, "_", axis)
+                                                  : dim.dim_param();
     opened_batch_ = opened_batch_ || opens;
     see_symbol(symbol);
     const auto given = options_.dims.find(symbol);
@@ -307,7 +309,7 @@ void Importer::check_options(const rt_onnx::GraphProto& graph) {
 
 void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id) {
   const Value& value = builder().value(id);
-  if (options_.open_batch && !options_.dims.contains("batch") &&
+  if (options_.open_batch && !options_.dims.contains(kOpenedBatch) &&
       (value.dims.empty() || value.dims[0].extent >= 0))
     problem(text("output '", output.name(),
                  "': the model fixes the batch: expected a dynamic first axis, found ", value.info(),

@@ -18,7 +18,7 @@ struct BatchPart {
 std::optional<BatchPart> batch_part(NodeContext& c, ValueId x) {
   const std::vector<Symbol>& symbols = c.emit.graph().symbols;
   const auto batch = std::find_if(symbols.begin(), symbols.end(),
-                                  [](const Symbol& symbol) { return symbol.name == "batch"; });
+                                  [](const Symbol& symbol) { return symbol.name == kOpenedBatch; });
   if (!c.options.open_batch || batch == symbols.end()) return std::nullopt;
   compiler::ExtentTable& table = c.emit.extents();
   const auto at = [&](compiler::Extent extent, int64_t value) {
@@ -65,10 +65,14 @@ size_t entry_of_batch(const BatchPart& from, const std::vector<int64_t>& shape) 
 
 }  // namespace
 
+bool is_opened_batch(const Graph& graph, const Dim& dim) {
+  return !dim.is_known() && dim.symbol >= 0 &&
+         graph.symbols[static_cast<size_t>(dim.symbol)].name == kOpenedBatch;
+}
+
 bool leads_with_batch(const NodeContext& c, ValueId x) {
   const std::vector<Dim>& dims = c.emit.value(x).dims;
-  return c.options.open_batch && !dims.empty() && !dims[0].is_known() && dims[0].symbol >= 0 &&
-         c.emit.graph().symbols[static_cast<size_t>(dims[0].symbol)].name == "batch";
+  return c.options.open_batch && !dims.empty() && is_opened_batch(c.emit.graph(), dims[0]);
 }
 
 std::optional<Extent> leading_batch(const NodeContext& c, std::span<const ValueId> values) {

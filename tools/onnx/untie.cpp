@@ -11,6 +11,7 @@
 #include "tools/onnx/nested_weights.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/weight_uses.h"
+#include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
 namespace {
@@ -88,11 +89,8 @@ class Untie {
       if (has_weight_type(*tensor)) found.emplace_back(name, tensor);
     };
     for (auto& tensor : *graph_.mutable_initializer()) add(tensor.name(), &tensor);
-    for (auto& node : *graph_.mutable_node()) {
-      if (node.op_type() != "Constant" || node.output_size() != 1) continue;
-      for (auto& attribute : *node.mutable_attribute())
-        if (attribute.name() == "value" && attribute.has_t()) add(node.output(0), attribute.mutable_t());
-    }
+    for (auto& node : *graph_.mutable_node())
+      if (auto* const tensor = tensor_of_constant(node)) add(node.output(0), tensor);
     return found;
   }
 

@@ -30,29 +30,24 @@ class EndOfLoop {
     Graph graph = body_;
     graph.nodes.clear();
     for (const NodeId id : nodes_) graph.nodes.push_back(body_.nodes[id]);
-    graph.inputs.assign(inputs_.begin(), inputs_.end());
+    graph.inputs.clear();
     graph.outputs = {body_.outputs[0]};
-    for (const auto& [index, value] : carried_values_) graph.outputs.push_back(body_.outputs[1 + index]);
-    std::map<size_t, ops::HostTensor> carried = carried_values_;
+    for (const size_t input : inputs_) {
+      graph.inputs.push_back(body_.inputs[input]);
+      if (is_carried(input)) graph.outputs.push_back(body_.outputs[1 + input - ops::kLoopHead]);
+    }
+    std::map<size_t, ops::HostTensor> values = values_;
     for (int64_t i = 0; i < limit; ++i) {
-      ops::HostTensor iteration(body_[body_.inputs[0]].info()), goes_on(body_[body_.inputs[1]].info());
-      std::memcpy(iteration.bytes.data(), &i, sizeof i);
-      goes_on.bytes[0] = std::byte{1};
+      std::memcpy(values.at(0).bytes.data(), &i, sizeof i);
       std::vector<ConstTensorView> views;
-      for (const ValueId input : inputs_) {
-        const auto at = static_cast<size_t>(std::find(body_.inputs.begin(), body_.inputs.end(), input) -
-                                            body_.inputs.begin());
-        views.push_back(at == 0                          ? iteration.view()
-                        : at == 1                        ? goes_on.view()
-                        : at < ops::kLoopHead + carried_ ? carried.at(at - ops::kLoopHead).view()
-                                                         : captured_.at(at).view());
-      }
+      for (const size_t input : inputs_) views.push_back(values.at(input).view());
       auto outputs = ops::evaluate_graph(graph, views);
       if (!outputs.ok()) return std::nullopt;
       if (load_element((*outputs)[0].bytes.data(), DType::Bool, 0) == 0) return i + 1;
       size_t k = 1;
-      for (auto& [index, value] : carried) {
-        value = std::move((*outputs)[k++]);
+      for (const size_t input : inputs_) {
+        if (!is_carried(input)) continue;
+        ops::HostTensor& value = values.at(input) = std::move((*outputs)[k++]);
         if (value.bytes.size() > kMostBytes) return std::nullopt;  // one that grows without end
       }
     }
@@ -61,6 +56,8 @@ class EndOfLoop {
 
  private:
   static constexpr size_t kMostBytes = size_t{1} << 20;
+
+  bool is_carried(size_t input) const { return input >= ops::kLoopHead && input < ops::kLoopHead + carried_; }
 
   /// No random numbers, no loops, and results whose size does not depend on the values that it reads.
   bool is_cheap(const Node& node) const {
@@ -79,14 +76,15 @@ class EndOfLoop {
   bool find_nodes() {
     std::vector<bool> wanted(body_.values.size());
     wanted[body_.outputs[0]] = true;
+    const auto is_wanted = [&](const Node& each) {
+      return std::any_of(each.outputs.begin(), each.outputs.end(),
+                         [&](ValueId output) { return output != kNoValue && wanted[output]; });
+    };
     for (bool grows = true; grows;) {
       grows = false;
       for (NodeId id = static_cast<NodeId>(body_.nodes.size()); id-- > 0;) {
         const Node& each = body_.nodes[id];
-        const bool is_wanted = std::any_of(each.outputs.begin(), each.outputs.end(), [&](ValueId output) {
-          return output != kNoValue && wanted[output];
-        });
-        if (!is_wanted) continue;
+        if (!is_wanted(each)) continue;
         for (const ValueId input : each.inputs)
           if (input != kNoValue) wanted[input] = true;
       }
@@ -96,33 +94,31 @@ class EndOfLoop {
     }
     for (NodeId id = 0; id < body_.nodes.size(); ++id) {
       const Node& each = body_.nodes[id];
-      if (std::none_of(each.outputs.begin(), each.outputs.end(),
-                       [&](ValueId output) { return output != kNoValue && wanted[output]; }))
-        continue;
+      if (!is_wanted(each)) continue;
       if (!is_cheap(each)) return false;
       nodes_.push_back(id);
     }
     for (ValueId id = 0; id < body_.values.size(); ++id)
       if (wanted[id] && body_[id].role == Role::State) return false;
-    for (const ValueId input : body_.inputs)
-      if (wanted[input]) inputs_.push_back(input);
+    for (size_t input = 0; input < body_.inputs.size(); ++input)
+      if (wanted[body_.inputs[input]]) inputs_.push_back(input);
     return true;
   }
 
-  /// False if a carried or captured value that is read is not known.
+  /// Sets values_. False if a carried or captured value that is read is not known.
   bool find_values(const Builder& builder) {
-    for (const ValueId input : inputs_) {
-      const auto at = static_cast<size_t>(std::find(body_.inputs.begin(), body_.inputs.end(), input) -
-                                          body_.inputs.begin());
-      if (at < ops::kLoopHead) continue;
-      const auto known = builder.known_value(node_.inputs[at]);
+    for (size_t head = 0; head < ops::kLoopHead; ++head) {
+      const TensorInfo info = body_[body_.inputs[head]].info();
+      if (info.elements() != 1) return false;
+      values_.emplace(head, info);
+    }
+    values_.at(1).bytes[0] = std::byte{1};
+    for (const size_t input : inputs_) {
+      if (input < ops::kLoopHead) continue;
+      const auto known = builder.known_value(node_.inputs[input]);
       if (!known) return false;
-      ops::HostTensor value(known->info);
+      ops::HostTensor& value = values_.emplace(input, known->info).first->second;
       std::memcpy(value.bytes.data(), known->data, value.bytes.size());
-      if (at < ops::kLoopHead + carried_)
-        carried_values_.emplace(at - ops::kLoopHead, std::move(value));
-      else
-        captured_.emplace(at, std::move(value));
     }
     return true;
   }
@@ -131,9 +127,9 @@ class EndOfLoop {
   const Graph& body_;
   size_t carried_;
   std::vector<NodeId> nodes_;
-  std::vector<ValueId> inputs_;                       ///< of the body that they read
-  std::map<size_t, ops::HostTensor> carried_values_;  ///< initial ones, by index
-  std::map<size_t, ops::HostTensor> captured_;        ///< by index among the body's inputs
+  std::vector<size_t> inputs_;  ///< those of the body that they read
+  std::map<size_t, ops::HostTensor>
+      values_;  ///< of these in the first iteration, and of the iteration and condition
   bool is_known_;
 };
 
