@@ -10,6 +10,7 @@ namespace librt::cpu {
 namespace {
 
 std::atomic<bool> s_called{false};
+thread_local bool t_blocks_signals = false;  ///< a BlockedSignalsOfPrimitive of this thread lives
 
 /// A function of libgomp, which oneDNN has loaded; null when it has not.
 template <class Function>
@@ -24,6 +25,30 @@ bool is_ours() noexcept {
   if (!s_called.load(std::memory_order_relaxed)) s_called.store(true, std::memory_order_relaxed);
   return true;
 }
+
+using Parallel = void (*)(void (*)(void*), void*, unsigned, unsigned);
+
+/// A region whose parts signals do not interrupt, on threads of the application.
+struct Uninterrupted {
+  void (*work)(void*);
+  void* context;
+
+  static void run(void* region) {
+    const BlockedSignals blocked;
+    const auto& self = *static_cast<const Uninterrupted*>(region);
+    self.work(self.context);
+  }
+};
+
+/// Calls the function on each thread of the calling thread's regions in a foreign OpenMP runtime.
+void on_foreign_threads(void (*function)(void*)) noexcept {
+  if (onednn_uses_teams()) return;
+  if (const auto parallel = libgomp<Parallel>("GOMP_parallel")) parallel(function, nullptr, 0, 0);
+}
+
+/// The mask of a thread of a foreign OpenMP runtime, while signals do not interrupt it.
+thread_local sigset_t t_foreign_mask;
+thread_local bool t_was_blocked = false;
 
 int forwarded(const char* name, int otherwise) noexcept {
   const auto function = libgomp<int (*)()>(name);
@@ -48,6 +73,22 @@ int set_foreign_threads(int threads) noexcept {
 void restore_foreign_threads(int before) noexcept {
   if (before <= 0) return;
   if (const auto set = libgomp<void (*)(int)>("omp_set_num_threads")) set(before);
+}
+
+BlockedSignalsOfPrimitive::BlockedSignalsOfPrimitive() noexcept {
+  t_blocks_signals = true;
+  on_foreign_threads([](void*) {
+    t_foreign_mask = block_signals();
+    t_was_blocked = true;
+  });
+}
+
+BlockedSignalsOfPrimitive::~BlockedSignalsOfPrimitive() {
+  on_foreign_threads([](void*) {
+    if (t_was_blocked) pthread_sigmask(SIG_SETMASK, &t_foreign_mask, nullptr);
+    t_was_blocked = false;
+  });
+  t_blocks_signals = false;
 }
 
 }  // namespace librt::cpu
@@ -94,10 +135,14 @@ void GOMP_parallel(void (*work)(void*), void* context, unsigned threads, unsigne
   using namespace librt::cpu;
   if (is_ours()) {
     Team& team = *current_team();
-    team.run(threads == 0 ? team.size() : static_cast<int>(threads), work, context);
+    const int parts = threads == 0 ? team.size() : static_cast<int>(threads);
+    Uninterrupted region{work, context};
+    if (t_blocks_signals && team.workers().pool != nullptr)
+      team.run(parts, &Uninterrupted::run, &region);
+    else
+      team.run(parts, work, context);
     return;
   }
-  using Parallel = void (*)(void (*)(void*), void*, unsigned, unsigned);
   if (const auto parallel = libgomp<Parallel>("GOMP_parallel"))
     parallel(work, context, threads, flags);
   else

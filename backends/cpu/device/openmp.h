@@ -6,6 +6,8 @@
 // gets the number of threads.
 #pragma once
 
+#include "backends/cpu/device/blocked_signals.h"
+
 namespace librt::cpu {
 
 /// Whether oneDNN was seen to call the functions of this module.
@@ -16,5 +18,19 @@ bool onednn_uses_teams() noexcept;
 int set_foreign_threads(int threads) noexcept;
 /// Undoes it.
 void restore_foreign_threads(int before) noexcept;
+
+/// While it lives, signals do not interrupt any of the threads that oneDNN uses for the calling one: this
+/// one, the application's (rt_parallel) and a foreign OpenMP runtime's. Teams' own threads never take
+/// signals.
+class BlockedSignalsOfPrimitive {
+ public:
+  BlockedSignalsOfPrimitive() noexcept;
+  ~BlockedSignalsOfPrimitive();
+  BlockedSignalsOfPrimitive(const BlockedSignalsOfPrimitive&) = delete;
+  BlockedSignalsOfPrimitive& operator=(const BlockedSignalsOfPrimitive&) = delete;
+
+ private:
+  const BlockedSignals own_;
+};
 
 }  // namespace librt::cpu

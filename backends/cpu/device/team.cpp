@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "backends/cpu/device/blocked_signals.h"
 #include "backends/cpu/device/openmp.h"
 #include "runtime/core/exception.h"
 #include "runtime/core/text.h"
@@ -75,22 +75,6 @@ Teams& teams() {
   return *teams;
 }
 
-/// Signals are for the application's threads.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Workers::Workers(Team& application) noexcept : threads(application.size()), pool(&application) {}
@@ -100,7 +84,7 @@ Team::Team(const rt_parallel& pool)
 
 Team::Team(int threads, const Placement* placement)
     : size_(threads), placement_(placement), claims_(new Claim[static_cast<size_t>(threads)]) {
-  const BlockedSignals blocked;
+  const BlockedSignals inherited;  // signals are for the application's threads
   const int priority = placement_ != nullptr ? placement_->priority : 0;
   std::atomic<int> started{0}, refusal{0};
   threads_.reserve(static_cast<size_t>(threads - 1));

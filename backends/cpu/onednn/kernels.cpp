@@ -182,10 +182,7 @@ bool has_winograd() {
 }
 
 bool has_bf16() noexcept {
-  // Values of cpu_isa are bit sets; those with AMX include this one.
-  constexpr auto kBits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
-  constexpr unsigned kNeeded = kBits(dnnl::cpu_isa::avx512_core_bf16);
-  return (kBits(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+  return uses_isa(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& matmul) {

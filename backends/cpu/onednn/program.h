@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backends/cpu/device/openmp.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/compat.h"
 #include "runtime/core/exception.h"
@@ -148,7 +149,32 @@ struct Step {
   std::function<void(std::byte* const* addresses)> function;
   std::function<bool(std::byte* const* addresses)> is_finite;
   When when = When::Always;
+  bool moves_stack = false;  ///< the primitive is to run without signals: see moves_stack()
 };
+
+/// Whether oneDNN uses these instructions, or more.
+inline bool uses_isa(dnnl::cpu_isa isa) {
+  // Values are bit sets, which include those of the instructions that the CPU then has, too.
+  const auto needed = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
+}
+
+/// Whether a primitive's kernels may move the stack pointer to a buffer on the heap, where the handler of a
+/// signal would overwrite what lies before the buffer. oneDNN's f32 GEMM for AVX and later does, once the
+/// rows that it packs, 16 or with AVX-512 48, do not fit into 16 KiB of the stack.
+inline bool moves_stack(const dnnl::primitive& primitive, const Desc& source) {
+  if (type_of(source) != kF32) return false;
+  const char* name = nullptr;
+  if (dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &name) !=
+      dnnl_success)
+    return true;
+  const std::string_view implementation = name;
+  if (implementation.find("gemm") == std::string_view::npos || implementation.starts_with("brg"))
+    return false;
+  const int64_t rows = uses_isa(dnnl::cpu_isa::avx512_core) ? 48 : 16;
+  const int64_t most_on_stack = (4 * 4096 - 256) / (rows * static_cast<int64_t>(sizeof(float)));
+  return primitive.get_kind() != dnnl::primitive::kind::matmul || dims_of(source).back() > most_on_stack;
+}
 
 /// What a kernel and the tasks that it records share.
 struct Program {
@@ -225,6 +251,8 @@ class ProgramTask final : public Task {
         step.function(execution.addresses.data());
         continue;
       }
+      std::optional<BlockedSignalsOfPrimitive> blocked;
+      if (step.moves_stack) blocked.emplace();
       const dnnl_status_t status =
           dnnl_primitive_execute(step.primitive.get(), program_->stream.get(),
                                  static_cast<int>(execution.arguments.size()), execution.arguments.data());
@@ -371,7 +399,8 @@ class ProgramBuilder {
       arguments.push_back(
           {DNNL_ARG_SCRATCHPAD, {{Location::Kind::Scratch, kSharedScratchpad, 0, nullptr}, scratchpad}});
     }
-    program_.steps.push_back({std::move(primitive), std::move(arguments), {}, {}, when});
+    const bool moves = moves_stack(primitive, arguments.front().second.desc);
+    program_.steps.push_back({std::move(primitive), std::move(arguments), {}, {}, when, moves});
   }
   void call(const std::vector<Location>& buffers, std::function<void(std::byte* const*)> function,
             When when = When::Always) {
