@@ -1,4 +1,6 @@
 // Integers in, integers out: what the quantizing passes emit.
+#include <cctype>
+
 #include "tests/cases/case.h"
 #include "tests/support/attributes.h"
 
@@ -124,6 +126,23 @@ void add_matmuls(std::vector<Case>& cases) {
                          window(DType::U8, {1, 1}, {1, 1, 1, 1}, 16, Activation::Clip, 0, 6),
                          {quantized(x, {1, 6, 6, 16}), constant(quantized(DType::I8, {16, 3, 3, 1})),
                           scales(16), fixed(x, 7), reals(16), fixed(DType::F32, 0.02), fixed(DType::U8, 1)}));
+  }
+  for (int kind = 0; op::EnumNamesActivation()[kind] != nullptr; ++kind) {
+    const auto activation = static_cast<Activation>(kind);
+    const bool leaky = activation == Activation::LeakyRelu;
+    std::string name = op::EnumNameActivation(activation);
+    for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+    const float alpha = activation == Activation::Clip ? -0.5f : leaky ? 0.1f : 0.2f;
+    const float beta = activation == Activation::Clip ? 1.5f : 0.5f;
+    const CaseInput fine = fixed(DType::F32, 0.02);
+    add(cases, make_case("quantized_matmul_to_" + name, to(DType::U8, MatMul{}, activation, alpha, beta),
+                         {quantized(DType::U8, {5, 70}), weight, fixed(DType::F32, 0.0004),
+                          fixed(DType::U8, 128), reals(24), fine, fixed(DType::U8, 60)}));
+    add(cases,
+        make_case(
+            "quantized_conv_to_" + name, window(DType::I8, {1, 1}, {1, 1, 1, 1}, 1, activation, alpha, beta),
+            {quantized(DType::U8, {1, 5, 6, 8}), constant(quantized(DType::I8, {16, 3, 3, 8})),
+             fixed(DType::F32, 0.0004), fixed(DType::U8, 128), reals(16), fine, fixed(DType::I8, -20)}));
   }
   add(cases, make_case("quantized_conv_depthwise_stride", window(DType::I8, {2, 2}, {1, 2, 1, 0}, 32),
                        {quantized(DType::I8, {2, 7, 19, 32}), constant(quantized(DType::I8, {32, 3, 3, 1})),

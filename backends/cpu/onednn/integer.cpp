@@ -43,7 +43,7 @@ void add_finish(ProgramBuilder& builder, const IntegerFinish& finish, const Loca
 
 bool exact_integer_matmuls() noexcept {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512vnni") != 0;
+  return uses_isa(dnnl::cpu_isa::avx512_core_vnni);  // those that DNNL_MAX_CPU_ISA leaves
 #else
   return false;
 #endif
@@ -185,7 +185,8 @@ struct Scaling {
 };
 
 /// Clamping activations become bounds on the quantized result, and the zero point part of the bias; after any
-/// other activation a separate post-operation scales the result.
+/// other activation a separate post-operation scales the result. No two post-operations are of one algorithm:
+/// oneDNN 2.6 computes the second one with the first one's constants.
 Scaling scaling_of(const Requantization& last, int result_mask, int weights_mask) {
   using dnnl::algorithm;
   using op::Activation;
@@ -210,8 +211,14 @@ Scaling scaling_of(const Requantization& last, int result_mask, int weights_mask
     if (!whole || least > low || most < high)
       append_eltwise(operations, algorithm::eltwise_clip, least, most);
   }
-  if (!bounds) append_activation(operations, last.activation, last.alpha, last.beta);
-  if (!bounds && whole) append_eltwise(operations, algorithm::eltwise_linear, 1 / last.y_scale, zero);
+  if (whole && last.activation == Activation::HardSigmoid) {
+    append_eltwise(operations, algorithm::eltwise_linear, last.alpha / last.y_scale,
+                   last.beta / last.y_scale + zero);
+    append_eltwise(operations, algorithm::eltwise_clip, zero, 1 / last.y_scale + zero);
+  } else if (!bounds) {
+    append_activation(operations, last.activation, last.alpha, last.beta);
+    if (whole) append_eltwise(operations, algorithm::eltwise_linear, 1 / last.y_scale, zero);
+  }
   scaling.attributes.set_post_ops(operations);
   set_factors(scaling.attributes, result_mask, weights_mask, scaling.factors);
   return scaling;
