@@ -1,7 +1,7 @@
-// Normalization. Statistics of rows take two passes in registers: the mean, then the squared deviations,
-// because E[x^2] - E[x]^2 cancels. Statistics of channels take one pass over memory: mean and squared
-// deviations of a few samples, joined to those before by the formula of Chan, Golub and LeVeque. Samples are
-// divided into parts, whose results are joined in order by the kernel that needs them.
+// Normalization. Statistics of rows take two passes in registers: the mean, around the first value, then the
+// squared deviations, because E[x^2] - E[x]^2 cancels. Statistics of channels take one pass over memory: mean
+// and squared deviations of a few samples, joined to those before by the formula of Chan, Golub and LeVeque.
+// Samples are divided into parts, whose results are joined in order by the kernel that needs them.
 #include "kernels/norm.h"
 
 #include <algorithm>
@@ -394,8 +394,11 @@ template <class Row>
 RT_DEVICE RowStatistics statistics_of(Row& row, float n, float epsilon, bool centered, float* shared) {
   float part = 0, mean = 0;
   if (centered) {
-    row.each([&](float value) { part += value; });
-    mean = Row::combined(part, Sum{}, shared) / n;
+    // A sum of values far from 0 loses the digits in which they differ; infinity - infinity is no mean.
+    float origin = static_cast<float>(row.first());
+    if (!(fabsf(origin) < INFINITY)) origin = 0.0f;
+    row.each([&](float value) { part += value - origin; });
+    mean = origin + Row::combined(part, Sum{}, shared) / n;
     part = 0;
   }
   row.each([&](float value) { part += (value - mean) * (value - mean); });

@@ -81,6 +81,8 @@ class Row {
 
   /// Of the row's first element.
   RT_DEVICE int64_t offset() const { return offset_; }
+  /// The first element; 0 if there is none.
+  RT_DEVICE Value first() const { return columns_ > 0 ? widen(*from_) : Value{}; }
 
   /// Reduces over all threads of the row; `storage`: shared memory for 32 values.
   template <class Operation, class U>

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = (x - mean) / sqrt(variance + epsilon) scale + bias over rows of x [rows,columns], one workgroup per row; the
-// variance is computed around the mean in a second pass; the mean counts as 0 unless kCentered. GRADIENT: with
-// z = (x - mean) factor and s = g scale, y = (s - mean(s) - z mean(s z)) factor, without mean(s) unless kCentered; and
-// the mean and factor of each row.
+// mean is computed around the first value, the variance around the mean in a second pass; the mean counts as 0 unless
+// kCentered. GRADIENT: with z = (x - mean) factor and s = g scale, y = (s - mean(s) - z mean(s z)) factor, without
+// mean(s) unless kCentered; and the mean and factor of each row.
 // variants: layer_norm
 // variants: layer_norm_grad GRADIENT
 #include "common.glsl"
@@ -43,9 +43,12 @@ void main() {
   uint base = row * columns;
   float mean = 0.0;
   if (kCentered) {
+    // A sum of values far from 0 loses the digits in which they differ; infinity - infinity is no mean.
+    float origin = length > 0 ? x[base] : 0.0;
+    if (!(abs(origin) < kInfinity)) origin = 0.0;
     float sum = 0.0;
-    for (uint c = lane; c < length; c += gl_WorkGroupSize.x) sum += x[base + c];
-    mean = row_sum(sum) / float(columns);
+    for (uint c = lane; c < length; c += gl_WorkGroupSize.x) sum += x[base + c] - origin;
+    mean = origin + row_sum(sum) / float(columns);
   }
   float squares = 0.0;
   for (uint c = lane; c < length; c += gl_WorkGroupSize.x) {

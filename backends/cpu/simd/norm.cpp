@@ -112,17 +112,29 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
   if (past_caches) finish_streams();
 }
 
-/// Two passes over the row in cache: the mean, then the squares around it, to avoid cancellation.
-void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, const float* bias,
-                    float epsilon) {
-  float sum = 0;
+struct RowStatistics {
+  float mean, inverse;
+};
+/// Two passes over the row in cache: the mean, as the sum around the first value, because a sum of values far
+/// from 0 loses the digits in which they differ; then the squares around it, to avoid cancellation.
+RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon, bool centered) {
+  float mean = 0, squares = 0;
+  if (centered && n > 0) {
+    // The mean of values with an infinity is infinite, not infinity - infinity.
+    const float origin = x[0] - x[0] == 0 ? x[0] : 0.0f;
+    float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  const float mean = sum / static_cast<float>(n);
-  float squares = 0;
+    for (int64_t i = 0; i < n; ++i) sum += x[i] - origin;
+    mean = origin + sum / static_cast<float>(n);
+  }
 #pragma omp simd reduction(+ : squares)
   for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const float inverse = 1.0f / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon);
+  return {mean, 1.0f / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon)};
+}
+
+void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, const float* bias,
+                    float epsilon) {
+  const auto [mean, inverse] = row_statistics(x, n, epsilon, true);
   if (factor != nullptr && bias != nullptr) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * inverse * factor[i] + bias[i];
@@ -169,21 +181,6 @@ void softmax_grad_columns(const float* y, const float* g, float* grad, int64_t e
       for (int64_t i = 0; i < n; ++i) to[i] = row[i] * (from[i] - sum[i]);
     }
   }
-}
-
-struct RowStatistics {
-  float mean, inverse;
-};
-RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon, bool centered) {
-  float sum = 0, squares = 0;
-  if (centered) {
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += x[i];
-  }
-  const float mean = sum / static_cast<float>(n);
-#pragma omp simd reduction(+ : squares)
-  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  return {mean, 1.0f / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon)};
 }
 
 void rms_norm_row(const float* x, float* y, int64_t n, const float* scale, float epsilon) {
