@@ -75,7 +75,7 @@ def cases(rng):
                                 out.append(Case("QGemm", [m, number(.1), zero(za), n, bs, bz, c, *y], transA=ta, transB=tb,
                                                 alpha=0.5, constants=[1, 2, 3, 4, 5, 6, 7, 8], atol=1 if y else 2e-4))
         for c in (rng.integers(-500, 500, (6, 5)), rng.integers(-500, 500, (1, 5)), rng.integers(-500, 500, (6, 1)),
-                  rng.integers(-500, 500, ())):
+                  rng.integers(-500, 500, (1,)), rng.integers(-500, 500, ())):
             for y in ([], [number(.5), zero(zc)]):
                 out.append(Case("QGemm", [bytes_(kind, 6, 7), number(.1), zero(za), bytes_(i8, 7, 5), number(.02),
                                           number(0, i8), c.astype(np.int32), *y], constants=[1, 2, 3, 4, 5, 6], atol=1 if y else 2e-4))

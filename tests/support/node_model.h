@@ -48,7 +48,7 @@ class NodeModel {
   NodeModel(NodeModel&&) = default;  // node_ stays valid
 
   template <class T>
-  NodeModel& constant(std::initializer_list<int64_t> dims, const std::vector<T>& data) {
+  NodeModel& constant(const std::vector<int64_t>& dims, const std::vector<T>& data) {
     auto& tensor = *graph().add_initializer();
     tensor.set_name("c" + std::to_string(node_->input_size()));
     tensor.set_data_type(onnx_type_of<T>());

@@ -77,24 +77,31 @@ TEST(ImporterFusedQuantized, WeightsOfAnotherSizeAreRefused) {
 TEST(ImporterFusedQuantized, GemmOfBytesAddsItsAddendInTheScaleOfTheSums) {
   const std::vector<uint8_t> a{10, 20, 30, 40};  // [2,2], transposed: rows 10 30 and 20 40
   const std::vector<int8_t> b{1, -2, 3, 4};
-  const std::vector<int32_t> addend{100, -100};
   // (a - 5) (b - 1): rows 5 25, 15 35 times 0 -3; 2 3
-  const double sums[] = {50 + 100, 60 - 100, 70 + 100, 60 - 100};
-  const auto filled = [&](bool quantized) {
-    NodeModel model("QGemm");
-    model.constant<uint8_t>({2, 2}, a).number(0.5f).number<uint8_t>(5);
-    model.constant<int8_t>({2, 2}, b).number(0.25f).number<int8_t>(1).constant<int32_t>({1, 2}, addend);
-    if (quantized) model.number(2.0f).number<uint8_t>(7);
-    model.integer("transA", 1).real("alpha", 2);
-    return model.values()[0];
+  const double sums[] = {50, 60, 70, 60};
+  struct Addend {
+    std::vector<int64_t> dims;
+    std::vector<int32_t> values;
   };
-  Numbers real, bytes;
-  for (double sum : sums) {
-    real.push_back(sum * 0.25);
-    bytes.push_back(std::clamp(std::nearbyint(sum * 0.25 / 2) + 7, 0.0, 255.0));
+  for (const Addend& addend : {Addend{{1, 2}, {100, -100}}, {{2}, {100, -100}}, {{1}, {-30}}, {{}, {40}}}) {
+    const auto filled = [&](bool quantized) {
+      NodeModel model("QGemm");
+      model.constant<uint8_t>({2, 2}, a).number(0.5f).number<uint8_t>(5);
+      model.constant<int8_t>({2, 2}, b).number(0.25f).number<int8_t>(1);
+      model.constant<int32_t>(addend.dims, addend.values);
+      if (quantized) model.number(2.0f).number<uint8_t>(7);
+      model.integer("transA", 1).real("alpha", 2);
+      return model.values()[0];
+    };
+    Numbers real, bytes;
+    for (size_t i = 0; i < 4; ++i) {
+      const double sum = sums[i] + addend.values[i % addend.values.size()];
+      real.push_back(sum * 0.25);
+      bytes.push_back(std::clamp(std::nearbyint(sum * 0.25 / 2) + 7, 0.0, 255.0));
+    }
+    expect_near(filled(false), real, 1e-4);
+    expect_near(filled(true), bytes, 0);
   }
-  expect_near(filled(false), real, 1e-4);
-  expect_near(filled(true), bytes, 0);
 }
 
 TEST(ImporterFusedQuantized, ByteMatmulsAreDequantized) {

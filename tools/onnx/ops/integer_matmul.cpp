@@ -168,7 +168,7 @@ Status quantized_gemm(NodeContext& c) {
   const ValueId b_scale = as_f32(e, per_column(c, 4));
   if (const float alpha = c.real("alpha", 1); alpha != 1)
     a_scale = e.mul(a_scale, e.scalar_like(alpha, a_scale));
-  const bool vector = c.has(6) && c.rank(6) == 1;
+  const bool vector = c.has(6) && c.rank(6) == 1 && !is_one_number(c.value(c.input(6)));
   if (c.has(6) && !vector) sums = e.add(sums, c.input(6));
   const ValueId bias = vector ? c.input(6) : kNoValue;
   if (c.has(8)) {
