@@ -1,5 +1,6 @@
 #include "runtime/api/handles.h"
 #include "runtime/core/exception.h"
+#include "runtime/core/float_environment.h"
 
 namespace librt::api {
 
@@ -24,6 +25,7 @@ rt_status* make_status(const Status& status) noexcept {
 }
 
 rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept {
+  [[maybe_unused]] const DefaultFloatEnvironment floats;
   RT_ATTEMPT {
     const Status status = run(context);
     return status.ok() ? nullptr : make_status(status);

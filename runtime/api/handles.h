@@ -78,7 +78,7 @@ Status call(void* context) {
   return (*static_cast<Function*>(context))();
 }
 
-/// Runs run(context) and catches everything.
+/// Runs run(context) in the default floating point environment, and catches everything.
 rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept;
 
 /// The same while the session, or the session of the memory, is in use; an error if it is null or in use

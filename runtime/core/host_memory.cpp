@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "runtime/core/text.h"
 
 namespace librt {
 
@@ -17,7 +18,8 @@ uint64_t number_in(const char* path) noexcept {
   char text[32] = {};
   const auto count = read(file, text, sizeof text - 1);
   close(file);
-  return count > 0 ? static_cast<uint64_t>(std::strtod(text, nullptr)) : 0;
+  const char* number = text;
+  return count > 0 ? static_cast<uint64_t>(static_cast<int64_t>(take_number(number))) : 0;  // below 2^63
 }
 
 uint64_t find() noexcept {

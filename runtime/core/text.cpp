@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 namespace librt {
 namespace {
@@ -81,6 +82,13 @@ std::string join(const char* letters, ...) {
 }
 
 }  // namespace text_detail
+
+double take_number(const char*& text) noexcept {
+  double number = 0;
+  while (*text == ' ') ++text;
+  text = std::from_chars(text, text + std::strlen(text), number).ptr;
+  return number;
+}
 
 std::string grouped(uint64_t number) {
   std::string digits = text(number);

@@ -121,6 +121,9 @@ requires(sizeof...(Parts) > 1)
                           text_detail::lower(parts)...);
 }
 
+/// The number that a text begins with after spaces, in any locale, which then begins after it; 0 if
+/// there is none.
+double take_number(const char*& text) noexcept;
 /// "1,234,567": digits in groups of three, human-readable.
 std::string grouped(uint64_t number);
 /// "12.3 MiB": a human-readable byte count.

@@ -5,6 +5,7 @@
 #include <rt/compiler.hpp>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -241,6 +242,26 @@ TEST(Compiler, QuantizesWithRowsOfACallback) {
                rt::Code::InvalidArgument, "batch 1");
   expect_error(rt::Compilation::of_memory(onnx, {.precision = "bf16", .calibration = rows}).status(),
                rt::Code::InvalidArgument, "--calibrate");
+}
+
+TEST(Compiler, RoundsToNearestInAnyFloatEnvironment) {
+  const Bytes onnx = onnx_of("lenet5");
+  const auto rows = [](size_t batch, auto, std::vector<rt::Tensor>& inputs) {
+    if (batch == 2) return rt::Rows::None;
+    inputs.push_back(image(4, static_cast<uint32_t>(batch)));
+    return rt::Rows::Some;
+  };
+  const auto bytes_in = [&](int rounding) {
+    std::fesetround(rounding);
+    const auto made = rt::Compilation::of_memory(onnx, {.precision = "int8", .calibration = rows});
+    EXPECT_EQ(std::fegetround(), rounding);
+    std::fesetround(FE_TONEAREST);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return Bytes(made.bytes().begin(), made.bytes().end());
+  };
+  const Bytes wanted = bytes_in(FE_TONEAREST);
+  EXPECT_EQ(bytes_in(FE_UPWARD), wanted);
+  EXPECT_EQ(bytes_in(FE_TOWARDZERO), wanted);
 }
 
 TEST(Compiler, StopsAtEveryStage) {

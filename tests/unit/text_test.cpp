@@ -25,5 +25,18 @@ TEST(Text, WritesFloatsThatReadBackEqual) {
   EXPECT_EQ(text(1e30f, " ", true, " ", 'x', " ", std::string("y")), "1e+30 true x y");
 }
 
+TEST(Text, TakesNumbersOneAfterTheOther) {
+  const std::string line = text(0.1, "  ", 2.5e-7, " ", 3, " max");
+  const char* rest = line.c_str();
+  EXPECT_EQ(take_number(rest), 0.1);
+  EXPECT_EQ(take_number(rest), 2.5e-7);
+  EXPECT_EQ(take_number(rest), 3);
+  EXPECT_EQ(take_number(rest), 0);
+  EXPECT_STREQ(rest, "max");
+  rest = "";
+  EXPECT_EQ(take_number(rest), 0);
+  EXPECT_STREQ(rest, "");
+}
+
 }  // namespace
 }  // namespace librt

@@ -12,6 +12,7 @@
 
 #include "runtime/api/structs.h"
 #include "runtime/core/exception.h"
+#include "runtime/core/float_environment.h"
 #include "runtime/session/memory/memory.h"
 #include "tools/convert/conversion.h"
 #include "tools/convert/trim.h"
@@ -40,6 +41,7 @@ rt_status* to_c(const Status& status) noexcept {
 
 template <class Function>
 rt_status* guarded(Function function) noexcept {
+  [[maybe_unused]] const librt::DefaultFloatEnvironment floats;
   Status status;
   try {
     status = function();

@@ -283,6 +283,7 @@ void Team::work_for_pool(int part) noexcept {
     misused_.store(true, std::memory_order_relaxed);
     return;
   }
+  [[maybe_unused]] const DefaultFloatEnvironment floats;
   const Place outer = t_place;
   Team* const team = t_team;
   t_place = {part, parts, true};
@@ -345,6 +346,8 @@ bool Team::barrier() noexcept {
 
 /// The life of thread `index`.
 void Team::serve(int index) noexcept {
+  [[maybe_unused]] const DefaultFloatEnvironment
+      floats;     // threads begin with that of the thread that makes them
   t_team = this;  // so that oneDNN finds its place
   uint64_t seen = 0;
   for (;;) {

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/float_environment.h"
 #include "runtime/core/thread_limit.h"
 #include "runtime/include/rt/hooks.h"
 
@@ -154,7 +155,8 @@ Team* current_team() noexcept;
 /// What a ThreadScope with the same threads takes: one in a region, and outside of every ThreadScope.
 Workers current_workers() noexcept;
 
-/// While it lives, parallel loops and oneDNN's primitives of the calling thread use these threads.
+/// While it lives, parallel loops and oneDNN's primitives of the calling thread use these threads, in the
+/// default floating point environment.
 class ThreadScope {
  public:
   explicit ThreadScope(const Workers& workers) noexcept;
@@ -163,6 +165,7 @@ class ThreadScope {
   ThreadScope& operator=(const ThreadScope&) = delete;
 
  private:
+  [[maybe_unused]] const DefaultFloatEnvironment floats_;
   Team* before_;
   Team* acquired_ = nullptr;
   int foreign_before_ = 0;  ///< threads of the application's OpenMP runtime, to be restored

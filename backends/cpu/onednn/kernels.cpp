@@ -1,5 +1,9 @@
 #include "backends/cpu/onednn/kernels.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 
 #include "backends/cpu/onednn/program.h"
@@ -167,11 +171,31 @@ Status usable_for_weight_gradient(const ConvGeometry& geometry) {
   return {};
 }
 
+namespace {
+
+/// Whether the OS lets this process make written memory executable. SELinux, systemd's
+/// MemoryDenyWriteExecute and other filters of system calls may not.
+bool may_generate_code() noexcept {
+  const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return true;  // no memory, which is said elsewhere
+  static_cast<volatile char*>(page)[0] = 0;
+  const bool may = mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0 || (errno != EACCES && errno != EPERM);
+  munmap(page, bytes);
+  return may;
+}
+
+}  // namespace
+
 Status usable() {
-  return {};
+  static const bool may = may_generate_code();
+  if (may) return {};
+  return unsupported(
+      "oneDNN generates code, which the OS does not let this process do (SELinux, MemoryDenyWriteExecute)");
 }
 
 std::string version() {
+  if (!usable().ok()) return "own kernels (no code may be generated for oneDNN)";
   const dnnl_version_t* loaded = dnnl_version();
   return text("oneDNN ", loaded->major, ".", loaded->minor, ".", loaded->patch);
 }

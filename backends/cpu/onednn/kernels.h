@@ -23,7 +23,7 @@ inline constexpr bool kBuilt = true;
 #else
 inline constexpr bool kBuilt = false;  ///< absent.cpp stands in for the other files
 #endif
-/// Unsupported, with the reason, in a build without oneDNN.
+/// Unsupported, with the reason, in a build without oneDNN, and where a process may not generate code.
 Status usable();
 /// Also for a convolution of which a window may lie in the padding altogether: oneDNN 3.7 reads out of bounds
 /// there (brgemm on AVX2; a kernel of 1, a stride of 2, one position of padding).
@@ -34,7 +34,7 @@ Status usable_for(const ConvGeometry& geometry);
 /// wrong, and threads wait for ever.
 Status usable_for_weight_gradient(const ConvGeometry& geometry);
 
-/// Version of the loaded library: "oneDNN 2.6.3"; in a build without it "own kernels".
+/// Version of the loaded library: "oneDNN 2.6.3"; where it is not usable "own kernels".
 std::string version();
 
 /// oneDNN removed its Winograd convolutions in 3.2.

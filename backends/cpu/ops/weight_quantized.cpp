@@ -158,7 +158,7 @@ Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Produc
     return KernelPtr(std::make_unique<WidenedMatmul>(
         std::move(widen), std::move(multiply), static_cast<size_t>(matmul.n * matmul.k) * sizeof(float)));
   };
-  if (!onednn::kBuilt) {
+  if (!onednn::usable().ok()) {
     op::EpilogueAttributes epilogue;
     epilogue.has_bias = node.has(3);
     const Shape result{matmul.rows, matmul.n};

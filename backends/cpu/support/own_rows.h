@@ -15,7 +15,7 @@ inline constexpr int kOwnPriority = onednn::kBuilt ? -5 : 5;
 /// convolutions were written (docs/measurements.md, "Without AVX-512"). Elsewhere they are timed against its
 /// rows.
 inline bool own_rows_last() noexcept {
-  return onednn::kBuilt && std::string_view(best_simd().name) == "avx512";
+  return onednn::usable().ok() && std::string_view(best_simd().name) == "avx512";
 }
 
 }  // namespace librt::cpu

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/text.h"
 #include "runtime/session/device/cache.h"
 
 namespace librt {
@@ -52,10 +52,8 @@ bool is_usable(double number) {
 void read_curve(const char* numbers, TimeCurve& curve) {
   TimeCurve read;
   for (TimeCurve::Point& point : read.points) {
-    char* end = nullptr;
-    const double work = std::strtod(numbers, &end);
-    if (end == numbers) break;
-    const double seconds = std::strtod(end, const_cast<char**>(&numbers));
+    if (*numbers == 0) break;
+    const double work = take_number(numbers), seconds = take_number(numbers);
     if (!is_usable(work) || !is_usable(seconds)) return;
     point = {static_cast<float>(work), static_cast<float>(seconds)};
     if (read.count > 0 && (&point)[-1].work >= point.work) return;
@@ -102,7 +100,7 @@ DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
     for (size_t i = 0; i < std::size(kFields); ++i) {
       const auto& [name, field] = kFields[i];
       const char* text = after(line, name);
-      const double number = text != nullptr ? std::strtod(text, nullptr) : 0;
+      const double number = text != nullptr ? take_number(text) : 0;
       if (!is_usable(number)) continue;
       found.*field = number;
       are_found[i] = true;
@@ -145,7 +143,7 @@ double read_run(const std::string& folder, uint64_t work, const DeviceInfo& info
   const std::string identity = identity_of(info);
   for (const std::string& line : lines)
     if (const char* seconds = after(line, identity))
-      if (const double number = std::strtod(seconds, nullptr); is_usable(number)) return number;
+      if (const double number = take_number(seconds); is_usable(number)) return number;
   return 0;
 }
 
