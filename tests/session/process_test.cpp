@@ -1,10 +1,11 @@
 // What an application may have set for its process or thread, on which results do not depend: the floating
-// point environment, and whether memory may be made executable.
+// point environment, a small stack, and whether memory may be made executable.
 #include <fenv.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -133,6 +134,32 @@ TEST(FloatEnvironment, OfTheApplicationsThreadsDoesNotMatter) {
                            for (std::thread& thread : threads) thread.join();
                          }};
   run_disturbed({.parallel = pool});
+}
+
+TEST(Stack, OfASmallThreadIsEnough) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr size_t kBytes = 1 << 20;
+#else
+  constexpr size_t kBytes = 128 << 10;
+#endif
+  struct Work {
+    std::shared_ptr<const ModelGraph> model = dense();
+    Floats x = input(), wanted = run(model, x, {.backend = "cpu", .threads = 2}), found;
+  } work;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kBytes), 0);
+  pthread_t thread;
+  const auto body = [](void* argument) -> void* {
+    auto& of = *static_cast<Work*>(argument);
+    of.found = run(of.model, of.x, {.backend = "cpu", .threads = 2});
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &work), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_FALSE(work.wanted.empty());
+  EXPECT_TRUE(same(work.found, work.wanted));
 }
 
 /// From now on mprotect() refuses to make memory executable, as systemd's MemoryDenyWriteExecute has it.

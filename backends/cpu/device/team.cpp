@@ -346,8 +346,8 @@ bool Team::barrier() noexcept {
 
 /// The life of thread `index`.
 void Team::serve(int index) noexcept {
-  [[maybe_unused]] const DefaultFloatEnvironment
-      floats;     // threads begin with that of the thread that makes them
+  // Threads begin with the environment of the one that makes them.
+  [[maybe_unused]] const DefaultFloatEnvironment floats;
   t_team = this;  // so that oneDNN finds its place
   uint64_t seen = 0;
   for (;;) {

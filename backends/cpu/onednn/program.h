@@ -161,7 +161,8 @@ inline bool uses_isa(dnnl::cpu_isa isa) {
 
 /// Whether a primitive's kernels may move the stack pointer to a buffer on the heap, where the handler of a
 /// signal would overwrite what lies before the buffer. oneDNN's f32 GEMM for AVX and later does, once the
-/// rows that it packs, 16 or with AVX-512 48, do not fit into 16 KiB of the stack.
+/// rows that it packs, 16 or with AVX-512 48, do not fit into 16 KiB of the stack. To block signals and to
+/// unblock them takes 0.65 us in a virtual machine, as long as 30,000 multiply-adds.
 inline bool moves_stack(const dnnl::primitive& primitive, const Desc& source) {
   if (type_of(source) != kF32) return false;
   const char* name = nullptr;
