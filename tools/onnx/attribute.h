@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tools/onnx/onnx.pb.h"
@@ -25,6 +26,22 @@ inline const rt_onnx::AttributeProto* find_attribute(const rt_onnx::NodeProto& n
   for (const auto& attribute : node.attribute())
     if (attribute.name() == name) return &attribute;
   return nullptr;
+}
+
+/// Calls visit(graph) for each graph inside the node, a branch or a body.
+template <class Node, class Visit>
+void each_body(Node& node, const Visit& visit) {
+  if constexpr (std::is_const_v<Node>) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) visit(attribute.g());
+      for (const auto& graph : attribute.graphs()) visit(graph);
+    }
+  } else {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) visit(*attribute.mutable_g());
+      for (auto& graph : *attribute.mutable_graphs()) visit(graph);
+    }
+  }
 }
 
 inline std::vector<int64_t> integers_of(const rt_onnx::NodeProto& node, std::string_view name) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "runtime/core/atomic_file.h"
+#include "tools/onnx/attribute.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
@@ -26,10 +27,7 @@ template <class Visit>
 void each_initializer(rt_onnx::GraphProto& graph, const Visit& visit) {
   for (auto& tensor : *graph.mutable_initializer()) visit(tensor);
   for (auto& node : *graph.mutable_node())
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) each_initializer(*attribute.mutable_g(), visit);
-      for (auto& each : *attribute.mutable_graphs()) each_initializer(each, visit);
-    }
+    each_body(node, [&](rt_onnx::GraphProto& body) { each_initializer(body, visit); });
 }
 
 bool is_external(const rt_onnx::TensorProto& tensor) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "tools/onnx/attribute.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/weight_uses.h"
 #include "tools/onnx/weights_file.h"
@@ -16,14 +17,6 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<rt_onnx::NodeProto>;
 using Renames = std::map<std::string, std::string, std::less<>>;
-
-template <class Visit>
-void each_body(rt_onnx::NodeProto& node, const Visit& visit) {
-  for (auto& attribute : *node.mutable_attribute()) {
-    if (attribute.has_g()) visit(*attribute.mutable_g());
-    for (auto& graph : *attribute.mutable_graphs()) visit(graph);
-  }
-}
 
 class NestedWeights {
  public:

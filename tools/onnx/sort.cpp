@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tools/onnx/attribute.h"
+
 namespace librt::onnx {
 
 namespace {
@@ -24,10 +26,7 @@ void collect_dependencies(const rt_onnx::NodeProto& node, const Producers& produ
     for (const auto& inner : graph.node()) collect_dependencies(inner, producers, found);
     for (const auto& output : graph.output()) add(output.name());
   };
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.has_g()) visit(attribute.g());
-    for (const auto& graph : attribute.graphs()) visit(graph);
-  }
+  each_body(node, visit);
 }
 
 Status find_producers(const NodeList& nodes, Producers& producers) {

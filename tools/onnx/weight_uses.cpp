@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "tools/onnx/attribute.h"
+
 namespace librt::onnx {
 namespace {
 
@@ -105,10 +107,7 @@ void WeightUses::add_graph(rt_onnx::GraphProto& graph, int depth) {
       makers_[output] = node.op_type();
     }
     if (depth >= kMostBodies) continue;  // the importer refuses it
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) add_graph(*attribute.mutable_g(), depth + 1);
-      for (auto& body : *attribute.mutable_graphs()) add_graph(body, depth + 1);
-    }
+    each_body(node, [&](rt_onnx::GraphProto& body) { add_graph(body, depth + 1); });
   }
   if (depth > 0)
     for (const auto& output : graph.output()) outputs_.insert(output.name());
