@@ -2,7 +2,6 @@
 // point environment, a small stack, and whether memory may be made executable.
 #include <fenv.h>
 #include <gtest/gtest.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -16,7 +15,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <thread>
 #include <vector>
 
@@ -38,7 +36,7 @@ std::shared_ptr<const ModelGraph> model_of(Graph graph) {
   return model;
 }
 
-/// log(softmax(x w) + subnormal numbers) of x f32[24,130]: sums, functions, and infinities.
+/// log(softmax(x w)) and x x of x f32[24,130]: sums, functions, infinities and subnormal numbers.
 std::shared_ptr<const ModelGraph> dense() {
   Graph graph;
   Builder build(graph);
