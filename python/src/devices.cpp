@@ -1,6 +1,7 @@
 // librt.devices(), librt.backends().
 #include <nanobind/stl/string.h>
 
+#include "python/src/cpu_module.h"
 #include "python/src/errors.h"
 #include "python/src/model.h"
 
@@ -10,6 +11,7 @@ namespace rt::python {
 namespace {
 
 Devices list() {
+  load_cpu_module();
   Result<Devices> all = Status();
   {
     const nb::gil_scoped_release released;

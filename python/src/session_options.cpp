@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "python/src/cpu_module.h"
 #include "python/src/errors.h"
 #include "python/src/session.h"
 
@@ -80,6 +81,7 @@ Sharing::Sharing(const nb::kwargs& keywords) {
 }
 
 SessionOptions options_of(const nb::kwargs& keywords, const char* function) {
+  load_cpu_module();
   SessionOptions options;
   for (auto [key, value] : keywords) {
     const auto name = nb::cast<std::string>(key);

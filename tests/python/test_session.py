@@ -1,6 +1,7 @@
 """Sessions: names, errors, threads, Ctrl-C, states, and the package without what it may lack."""
 
 import ast
+import ctypes.util
 import os
 import signal
 import stat
@@ -288,6 +289,35 @@ class Package(unittest.TestCase):
         code = "import sys, librt; assert not {'numpy', 'torch', 'onnx'} & set(sys.modules); print(librt.backends()['cpu'])"
         out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/")
         self.assertEqual((out.returncode, out.stdout.strip()), (0, ""), out.stderr)
+
+
+# An OpenMP runtime for the whole process, as PyTorch brings one; prints how many threads that are not librt's a session adds.
+WITH_OPENMP = """
+import ctypes, os
+import numpy
+ctypes.CDLL("libgomp.so.1", mode=ctypes.RTLD_GLOBAL)
+import librt
+
+def others():
+    names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+    return sum(name != "librt-cpu" for name in names)
+
+model = librt.convert("zoo:mlp")
+before = others()
+session = librt.Session(model, backend="cpu", threads=3)
+for _ in range(3):
+    session(numpy.ones((64, 1000), numpy.float32))
+print(others() - before)
+"""
+
+
+class OpenMP(unittest.TestCase):
+    def test_onednn_uses_the_threads_of_librt(self):
+        if ctypes.util.find_library("gomp") is None:
+            self.skipTest("there is no libgomp")
+        environment = {name: value for name, value in os.environ.items() if name != "RT_MODULE_PATH"}
+        out = subprocess.run([sys.executable, "-c", WITH_OPENMP], capture_output=True, text=True, env=environment)
+        self.assertEqual((out.returncode, out.stdout), (0, "0\n"), out.stderr)
 
 
 if __name__ == "__main__":
