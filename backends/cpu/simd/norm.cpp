@@ -134,7 +134,8 @@ RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon,
 
 void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, const float* bias,
                     float epsilon) {
-  const auto [mean, inverse] = row_statistics(x, n, epsilon, true);
+  const RowStatistics statistics = row_statistics(x, n, epsilon, true);
+  const float mean = statistics.mean, inverse = statistics.inverse;
   if (factor != nullptr && bias != nullptr) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * inverse * factor[i] + bias[i];
