@@ -193,12 +193,13 @@ int run_without_code_generation() {
 
 TEST(CodeGeneration, ThatIsNotAllowedIsNotNeeded) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EXIT(
-      std::exit(run_without_code_generation()),
-      [](int status) {
-        return WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kCannot);
-      },
-      "");
+  static int code = 0;
+  const auto ended = [](int status) {
+    code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    return code == 0 || code == kCannot;
+  };
+  EXPECT_EXIT(std::exit(run_without_code_generation()), ended, "");
+  if (code == kCannot) GTEST_SKIP() << "this process may not filter its system calls (seccomp)";
 }
 
 }  // namespace
