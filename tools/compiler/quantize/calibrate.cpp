@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/geometry/windows.h"
 #include "tools/compiler/quantize/quantization_edit.h"
 
 namespace librt::compiler {
@@ -48,7 +49,40 @@ QuantizedWeight quantized_weight(const Graph& graph, const Node& node) {
   return result;
 }
 
-/// Per channel: the sum of the weights' rounding errors times the mean of their inputs.
+/// For each tap of a convolution's window, in row-major order: the share of windows in which it lies inside
+/// the input; in the others it reads zeros. Axes of open extent count as if every tap lay inside.
+std::vector<double> shares_inside(const Graph& graph, const Node& node) {
+  constexpr int64_t kOpenExtent = 1 << 15;  // longer than any window
+  std::vector<double> shares{1};
+  const std::vector<Dim>& dims = graph[node.inputs[0]].dims;
+  Shape x;
+  for (const Dim& dim : dims) x.push_back(dim.is_known() ? dim.extent : kOpenExtent);
+  const auto geometry = conv_geometry(x, graph[node.inputs[1]].info().shape, node.as<op::ConvAttributes>());
+  if (!geometry.ok()) return shares;
+  for (int a = 0; a < geometry->rank; ++a) {
+    const WindowAxis& axis = geometry->axes[static_cast<size_t>(a)];
+    std::vector<double> finer;
+    for (const double share : shares) {
+      for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+        if (!dims[static_cast<size_t>(a) + 1].is_known()) {
+          finer.push_back(share);
+          continue;
+        }
+        int64_t inside = 0;
+        for (int64_t window = 0; window < axis.output; ++window) {
+          const int64_t position = axis.position(window, tap);
+          inside += position >= 0 && position < axis.input;
+        }
+        finer.push_back(share * static_cast<double>(inside) /
+                        static_cast<double>(std::max<int64_t>(axis.output, 1)));
+      }
+    }
+    shares = std::move(finer);
+  }
+  return shares;
+}
+
+/// Per channel: the sum of the weights' rounding errors times the mean of what they are multiplied by.
 std::vector<float> mean_errors(const Graph& graph, const Node& node, const QuantizedWeight& weight,
                                const std::vector<double>& mean) {
   const Shape shape = graph[node.inputs[1]].info().shape;
@@ -57,6 +91,7 @@ std::vector<float> mean_errors(const Graph& graph, const Node& node, const Quant
   std::vector<double> errors(channels, 0);
   const auto inner = static_cast<size_t>(weight.inner);
   const bool is_conv = node.kind() == OpKind::Conv;
+  const std::vector<double> inside = is_conv ? shares_inside(graph, node) : std::vector<double>{1};
   const bool rows = weight_axis(node) == 0;  // inputs are innermost; else [K,N]
   const size_t inputs = rows ? static_cast<size_t>(shape.back()) : mean.size();
   const size_t per_group =
@@ -66,7 +101,8 @@ std::vector<float> mean_errors(const Graph& graph, const Node& node, const Quant
     const size_t input = rows ? i % inputs + channel / per_group * inputs : i / channels;
     if (input >= mean.size()) continue;
     const auto code = static_cast<float>(static_cast<int8_t>(weight.quantized[i]));
-    errors[channel] += static_cast<double>(real[i] - code * weight.scale[channel]) * mean[input];
+    const double expected = mean[input] * inside[i / inputs % inside.size()];
+    errors[channel] += static_cast<double>(real[i] - code * weight.scale[channel]) * expected;
   }
   return {errors.begin(), errors.end()};
 }

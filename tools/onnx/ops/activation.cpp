@@ -199,7 +199,7 @@ constexpr ImportRow kActivationRows[] = {
     {"", "Swish", 24, kNewestOpset, swish},
     {"", "Mish", 18, kNewestOpset, mish},
     {"", "Softsign", 1, kNewestOpset, softsign},
-    {"", "ThresholdedRelu", 10, kNewestOpset, thresholded_relu},
+    {"", "ThresholdedRelu", 1, kNewestOpset, thresholded_relu},
     {"", "Shrink", 9, kNewestOpset, shrink},
     {"", "PRelu", 1, kNewestOpset, prelu},
 };
