@@ -43,7 +43,7 @@ std::string training_text(const compiler::TrainReport& report) {
                          grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
                          report.frozen.size(), " frozen");
   if (report.frozen_buffers > 0)
-    append(out, ", ", report.frozen_buffers, " of them buffers of the PyTorch model");
+    append(out, ", ", report.frozen_buffers, " of them buffers and constants of the framework's model");
   if (!report.single.empty()) {
     append(out, "; not trained: ", compiler::listed(report.single, 4),
            ", single values that may be constants of formulas (--trainable '*,", report.single.front(),

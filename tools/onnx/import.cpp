@@ -27,7 +27,7 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
   if (options.untie) {
     report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
     report.lost = lost_weights(proto);
-    report.weights = known_weights(proto);
+    report.weights = known_weights(proto, options.external_folder);
   }
   Importer importer(model.entries[0].graph, options, report);
   RT_TRY(importer.run(proto));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tools/onnx/code_constants.h"
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
@@ -23,7 +24,7 @@ bool reads_another_parameter(const std::vector<std::string>& reads, const std::s
 
 }  // namespace
 
-compiler::KnownWeights known_weights(rt_onnx::ModelProto& model) {
+compiler::KnownWeights known_weights(rt_onnx::ModelProto& model, const std::string& external_folder) {
   compiler::KnownWeights known;
   if (!model.has_graph()) return known;
   rt_onnx::GraphProto& graph = *model.mutable_graph();
@@ -54,6 +55,11 @@ compiler::KnownWeights known_weights(rt_onnx::ModelProto& model) {
              name.find("::") == name.npos)  // not made up by an exporter
       known.single.insert(name);
   }
+  CodeConstants constants(model, all, external_folder);
+  for (const FloatTensor& tensor : float_tensors(graph))
+    if (!known.parameters.contains(tensor.name) && !is_single_float(*tensor.tensor) &&
+        constants.contains(tensor))
+      known.buffers.insert(tensor.name);
   return known;
 }
 

@@ -75,25 +75,12 @@ class Untie {
   }
 
   std::vector<SharedWeight> run() {
-    for (const auto& [name, tensor] : weights()) split(name, *tensor);
+    for (const FloatTensor& weight : float_tensors(graph_)) split(weight.name, *weight.tensor);
     remove_unused();
     return std::move(report_);
   }
 
  private:
-  // Float initializers, and Constant nodes, of the main graph. Pointers to them stay valid while others are
-  // added.
-  std::vector<std::pair<std::string, rt_onnx::TensorProto*>> weights() {
-    std::vector<std::pair<std::string, rt_onnx::TensorProto*>> found;
-    const auto add = [&](const std::string& name, rt_onnx::TensorProto* tensor) {
-      if (has_weight_type(*tensor)) found.emplace_back(name, tensor);
-    };
-    for (auto& tensor : *graph_.mutable_initializer()) add(tensor.name(), &tensor);
-    for (auto& node : *graph_.mutable_node())
-      if (auto* const tensor = tensor_of_constant(node)) add(node.output(0), tensor);
-    return found;
-  }
-
   /// The exporter generated the name ("val_88"), and the parameter's original one is known and not taken.
   bool has_better_name(const WeightUse& use, const std::string& name) const {
     return use.alias.empty() && !use.parameter.empty() && use.parameter != name &&

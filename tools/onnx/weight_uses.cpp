@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/onnx/attribute.h"
+#include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
 namespace {
@@ -70,6 +71,17 @@ bool has_weight_type(const rt_onnx::TensorProto& tensor) {
   constexpr int kFloat = 1, kHalf = 10, kBfloat = 16;
   const int type = tensor.data_type();
   return type == kFloat || type == kHalf || type == kBfloat;
+}
+
+std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph) {
+  std::vector<FloatTensor> found;
+  const auto add = [&](const std::string& name, rt_onnx::TensorProto* tensor, bool is_node) {
+    if (has_weight_type(*tensor)) found.push_back({name, tensor, is_node});
+  };
+  for (auto& tensor : *graph.mutable_initializer()) add(tensor.name(), &tensor, false);
+  for (auto& node : *graph.mutable_node())
+    if (auto* const tensor = tensor_of_constant(node)) add(node.output(0), tensor, true);
+  return found;
 }
 
 // Lines such as "p_fc_weight: PARAMETER target='fc.weight'".
@@ -152,6 +164,10 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
     use.parameter = parameter_of(*read.node, use.role);
     found.push_back(std::move(use));
   }
+}
+
+bool WeightUses::has_call(const rt_onnx::NodeProto& node) const {
+  return metadata(node, "pkg.torch.onnx.fx_node") != nullptr;
 }
 
 // The call is stored in the metadata, with the names of its operands: "%p_fc_weight".

@@ -36,6 +36,15 @@ struct WeightUse {
 /// Whether the tensor has a type of weights that are trained: f32, f16 or bf16.
 bool has_weight_type(const rt_onnx::TensorProto& tensor);
 
+/// A tensor of such a type in the main graph: an initializer, or what a Constant node holds.
+struct FloatTensor {
+  std::string name;
+  rt_onnx::TensorProto* tensor = nullptr;
+  bool is_node = false;
+};
+/// The tensors stay where they are while others are added to the graph.
+std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph);
+
 /// The parameters and buffers of a net that PyTorch's newer exporter wrote, by its names in the metadata
 /// ("p_fc_weight" is "fc.weight"); empty for other files.
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
@@ -45,7 +54,9 @@ class WeightUses {
   explicit WeightUses(rt_onnx::GraphProto& graph);
   /// In the order of the nodes of the main graph, then of bodies.
   std::vector<WeightUse> of(const std::string& name) const;
-  /// The parameters and buffers that the PyTorch call of the node reads, from metadata.
+  /// Whether metadata tells which PyTorch call the node belongs to.
+  bool has_call(const rt_onnx::NodeProto& node) const;
+  /// The parameters and buffers that this call reads.
   std::vector<std::string> parameters_of(const rt_onnx::NodeProto& node) const;
   bool is_taken(const std::string& name) const { return names_.contains(name); }
   bool is_output(const std::string& name) const { return outputs_.contains(name); }

@@ -1,0 +1,147 @@
+// Which tensors of an ONNX file are trained: those that the network's code computes are not.
+#include "tools/onnx/known_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/core/text.h"
+#include "tests/support/onnx_model.h"
+
+namespace librt::onnx {
+namespace {
+
+using test::add_node;
+using Strings = std::set<std::string>;
+
+class WeightsFile {
+ public:
+  explicit WeightsFile(const char* producer = "") { proto.set_producer_name(producer); }
+
+  void tensor(const char* name, std::initializer_list<int64_t> dims, const std::vector<float>& elements) {
+    fill(*graph().add_initializer(), name, dims, elements);
+  }
+  void constant(const char* name, std::initializer_list<int64_t> dims, const std::vector<float>& elements) {
+    auto& attribute = *add_node(graph(), "Constant", {}, name).add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(4);
+    fill(*attribute.mutable_t(), name, dims, elements);
+  }
+  /// With the call that PyTorch's newer exporter writes into the metadata.
+  void call(rt_onnx::NodeProto& node, const char* text) {
+    auto& entry = *node.add_metadata_props();
+    entry.set_key("pkg.torch.onnx.fx_node");
+    entry.set_value(text);
+  }
+  void signature(const char* lines) {
+    auto& entry = *graph().add_metadata_props();
+    entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    entry.set_value(lines);
+  }
+  rt_onnx::GraphProto& graph() { return *proto.mutable_graph(); }
+  Strings buffers() { return known_weights(proto, "").buffers; }
+
+  rt_onnx::ModelProto proto;
+
+ private:
+  static void fill(rt_onnx::TensorProto& tensor, const char* name, std::initializer_list<int64_t> dims,
+                   const std::vector<float>& elements) {
+    tensor.set_name(name);
+    tensor.set_data_type(test::kFloat);
+    for (const int64_t extent : dims) tensor.add_dims(extent);
+    tensor.set_raw_data(elements.data(), elements.size() * sizeof(float));
+  }
+};
+
+TEST(KnownWeights, MasksAreNone) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  WeightsFile file;
+  file.tensor("infinite", {2, 2}, {0, -kInfinity, 0, 0});
+  file.tensor("lowest", {1, 2, 2}, {0, std::numeric_limits<float>::lowest(), 0, 0});
+  file.tensor("triangle", {1, 1, 2, 2}, {1, 0, 1, 1});
+  file.constant("large", {2, 2}, {0, -10000, 0, 0});
+  // None of them masks.
+  file.tensor("zeros", {2, 2}, {0, 0, 0, 0});
+  file.tensor("ones", {2, 2}, {1, 1, 1, 1});
+  file.tensor("bias", {2}, {0, -20000});
+  file.tensor("weight", {2, 2}, {-20000, 0, 0, 1});
+  const char* before = "x";
+  for (const char* name : {"infinite", "lowest", "large", "zeros", "ones", "bias"}) {
+    add_node(file.graph(), "Add", {before, name}, text("after_", name).c_str());
+    before = file.graph().node(file.graph().node_size() - 1).output(0).c_str();
+  }
+  add_node(file.graph(), "Mul", {before, "triangle"}, "seen");
+  add_node(file.graph(), "MatMul", {"seen", "weight"}, "y");
+  EXPECT_EQ(file.buffers(), (Strings{"infinite", "large", "lowest", "triangle"}));
+}
+
+TEST(KnownWeights, OnAndOffOfOneHot) {
+  WeightsFile file;
+  file.tensor("values", {2}, {0, 1});
+  file.tensor("both", {2}, {0, 1});
+  add_node(file.graph(), "OneHot", {"ids", "depth", "values"}, "a");
+  add_node(file.graph(), "OneHot", {"ids", "depth", "both"}, "b");
+  add_node(file.graph(), "Mul", {"b", "both"}, "y");
+  EXPECT_EQ(file.buffers(), Strings{"values"});
+}
+
+TEST(KnownWeights, ConstantNodesOfPyTorch) {
+  const auto build = [](WeightsFile& file) {
+    file.constant("computed", {2}, {1, 2});
+    file.constant("kernel", {2, 2}, {1, 2, 3, 4});
+    add_node(file.graph(), "Mul", {"x", "computed"}, "a");
+    add_node(file.graph(), "MatMul", {"a", "kernel"}, "b");
+  };
+  WeightsFile frozen("pytorch"), other, usual("pytorch");
+  build(frozen);
+  EXPECT_EQ(frozen.buffers(), Strings{"computed"});
+  build(other);
+  EXPECT_EQ(other.buffers(), Strings{});
+  build(usual);
+  usual.tensor("fc.weight", {2, 2}, {1, 2, 3, 4});
+  usual.tensor("layers.0.rotary.inv_freq", {1, 2}, {1, 2});
+  add_node(usual.graph(), "MatMul", {"b", "fc.weight"}, "c");
+  add_node(usual.graph(), "MatMul", {"c", "layers.0.rotary.inv_freq"}, "y");
+  EXPECT_EQ(usual.buffers(), (Strings{"computed", "kernel", "layers.0.rotary.inv_freq"}));
+}
+
+TEST(KnownWeights, TablesThatPyTorchFolded) {
+  const auto build = [](WeightsFile& file, bool lost) {
+    file.signature(
+        "\np_fc_weight: PARAMETER target='fc.weight'\np_table: PARAMETER target='table'\nx: USER_INPUT\n");
+    file.tensor("fc.weight", {2, 2}, {1, 2, 3, 4});
+    if (!lost) file.tensor("table", {2, 2}, {1, 2, 3, 4});
+    file.tensor("cos", {2, 2}, {1, 2, 3, 4});
+    file.tensor("slice_1", {2, 2}, {1, 2, 3, 4});
+    file.tensor("val_3", {2, 2}, {1, 2, 3, 4});
+    file.call(add_node(file.graph(), "MatMul", {"x", "fc.weight"}, "a"), "linear(args = (%x, %p_fc_weight))");
+    file.call(add_node(file.graph(), "Mul", {"a", "cos"}, "b"), "mul.Tensor(args = (%linear, %cos))");
+    file.call(add_node(file.graph(), "Add", {"b", "slice_1"}, "c"), "add.Tensor(args = (%mul, %slice_1))");
+    file.call(add_node(file.graph(), "MatMul", {"c", "val_3"}, "d"), "linear(args = (%add, %mul_2))");
+  };
+  WeightsFile whole, lost;
+  build(whole, false);
+  EXPECT_EQ(whole.buffers(), (Strings{"cos", "slice_1", "val_3"}));
+  // What was computed from a parameter that is not in the file may be a part of it.
+  build(lost, true);
+  EXPECT_EQ(lost.buffers(), Strings{"cos"});
+}
+
+TEST(KnownWeights, LiteralsOfTensorFlow) {
+  WeightsFile file("tf2onnx");
+  for (const char* name : {"net/scale/ReadVariableOp:0", "net/shift/Sub/y:0", "net/table/Const:0",
+                           "const_fold_opt__1", "ConstantFolding/net/truediv_recip:0"})
+    file.tensor(name, {2}, {1, 2});
+  file.tensor("net/kernel/Const:0", {2, 2}, {1, 2, 3, 4});
+  const char* before = "x";
+  for (const auto& tensor : file.graph().initializer()) {
+    add_node(file.graph(), tensor.dims_size() == 1 ? "Mul" : "MatMul", {before, tensor.name().c_str()},
+             text("after_", tensor.name()).c_str());
+    before = file.graph().node(file.graph().node_size() - 1).output(0).c_str();
+  }
+  EXPECT_EQ(file.buffers(),
+            (Strings{"ConstantFolding/net/truediv_recip:0", "net/shift/Sub/y:0", "net/table/Const:0"}));
+}
+
+}  // namespace
+}  // namespace librt::onnx
