@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "runtime/core/text.h"
@@ -73,6 +74,29 @@ TEST(KnownWeights, MasksAreNone) {
   add_node(file.graph(), "Mul", {before, "triangle"}, "seen");
   add_node(file.graph(), "MatMul", {"seen", "weight"}, "y");
   EXPECT_EQ(file.buffers(), (Strings{"infinite", "large", "lowest", "triangle"}));
+}
+
+/// Sines and cosines of Vaswani et al. 2017, with a row of zeros for padding as Fairseq has it; not a learned
+/// table.
+TEST(KnownWeights, PositionsByWavesAreNone) {
+  constexpr int64_t kRows = 12, kColumns = 6;
+  std::vector<float> waves, learned, flat(kRows * kColumns, 0.5f);
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column) {
+      const double angle = static_cast<double>(row) * std::pow(1e4, -static_cast<double>(column / 2) / 3);
+      waves.push_back(row == 1 ? 0 : static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+      learned.push_back(std::sin(static_cast<float>(row * row + 5 * column)));
+    }
+  WeightsFile file;
+  file.tensor("waves", {kRows, kColumns}, waves);
+  file.tensor("spread", {1, kRows, 1, kColumns}, waves);
+  file.tensor("learned", {kRows, kColumns}, learned);
+  file.tensor("flat", {kRows, kColumns}, flat);
+  add_node(file.graph(), "Gather", {"waves", "ids"}, "a");
+  add_node(file.graph(), "Add", {"a", "learned"}, "b");
+  add_node(file.graph(), "Mul", {"b", "spread"}, "c");
+  add_node(file.graph(), "Add", {"c", "flat"}, "y");
+  EXPECT_EQ(file.buffers(), (Strings{"spread", "waves"}));
 }
 
 TEST(KnownWeights, OnAndOffOfOneHot) {

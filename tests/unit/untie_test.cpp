@@ -113,6 +113,35 @@ TEST(Untie, AModuleThatIsUsedAgainStaysOne) {
   EXPECT_EQ(net.report.shared[0].kept, "one module is used 2 times");
 }
 
+/// An embedding that is also the output layer: exporters fold the transpose.
+TEST(Untie, AFoldedTransposeOfAnEmbeddingIsTied) {
+  for (const bool listed : {false, true}) {
+    Net net;
+    net.weight("embedding.weight", {3, 4}, false);
+    net.weight("head.weight", {4, 3}, false);
+    auto& head = *net.graph().mutable_initializer(1);
+    for (int i = 0; i < 12; ++i) head.set_float_data(i, static_cast<float>(i % 3 * 4 + i / 3) / 10);
+    auto& cast = net.node("Cast", {"x"}, "ids").add_attribute()[0];
+    cast.set_name("to");
+    cast.set_type(2);
+    cast.set_i(7);
+    net.node("Gather", {"embedding.weight", "ids"}, "embedded");
+    net.node("MatMul", {"embedded", "head.weight"}, "y");
+    if (listed) {
+      auto& entry = *net.graph().add_metadata_props();
+      entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+      entry.set_value("p_a: PARAMETER target='embedding.weight'\np_b: PARAMETER target='head.weight'\n");
+    }
+    if (listed) {
+      EXPECT_EQ(net.trained(), (Names{"embedding.weight", "head.weight"}));
+      continue;
+    }
+    EXPECT_EQ(net.trained(), Names{"embedding.weight"});
+    ASSERT_EQ(net.report.shared.size(), 1u);
+    EXPECT_EQ(net.report.shared[0].kept, "feeds Gather and MatMul");
+  }
+}
+
 TEST(Untie, WithoutModulesEveryLayerHasItsOwn) {
   Net net;
   net.weight("w", {4, 4}, false);

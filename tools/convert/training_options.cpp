@@ -228,7 +228,7 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
       ->take_all();
   add(app.add_option(
           "--frozen", options.frozen,
-          "Shell patterns of weight names that are not trained, for example '*embed_positions*': ONNX "
+          "Shell patterns of weight names that are not trained, for example '*pixel_mean*': ONNX "
           "does not tell which a framework holds fixed"))
       ->delimiter(',')
       ->take_all();

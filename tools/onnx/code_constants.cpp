@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "runtime/core/element.h"
@@ -42,7 +43,97 @@ bool is_tensorflow_literal(std::string_view name) {
          last.ends_with("_recip");
 }
 
+/// Elements of at least two axes, seen as matrices.
+class Table {
+ public:
+  template <class Extents>
+  Table(const std::byte* data, DType type, Extents extent, Extents end) : data_(data), type_(type) {
+    for (; extent != end; ++extent) {
+      count_ *= *extent;
+      if (*extent == 1 && count_ == 1) continue;  // leading extents of 1 do not matter
+      dims_.push_back(*extent);
+    }
+  }
+
+  /// A mask that is added to scores holds 0 and large negative numbers, one that they are multiplied by is a
+  /// lower triangle of ones.
+  bool is_mask() const {
+    if (dims_.size() < 2 || count_ == 0) return false;
+    const int64_t columns = dims_.back(), rows = dims_[dims_.size() - 2];
+    bool is_added = true, is_triangle = rows == columns, masks = false;
+    for (int64_t i = 0; i < count_ && (is_added || is_triangle); ++i) {
+      const double value = at(i);
+      masks = masks || value <= kMasked;
+      is_added = is_added && (value == 0 || value <= kMasked);
+      is_triangle = is_triangle && value == (i % columns <= i / columns % rows ? 1 : 0);
+    }
+    return (is_added && masks) || is_triangle;
+  }
+
+  /// Positions by sines and cosines, as in Vaswani et al. 2017, section 3.5, or of a rotary embedding: along
+  /// the positions each column v is a wave, v[k+1] + v[k-1] = 2 cos(w) v[k]. Rows of zeros, for padding, do
+  /// not count.
+  bool is_wave() const {
+    std::vector<int64_t> dims;
+    for (const int64_t extent : dims_)
+      if (extent != 1) dims.push_back(extent);
+    if (dims.size() != 2 || dims[0] < kFewestPositions) return false;
+    const int64_t rows = dims[0], columns = dims[1];
+    std::vector<bool> is_padding(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t column = 0;
+      while (column < columns && at(row * columns + column) == 0) ++column;
+      is_padding[static_cast<size_t>(row)] = column == columns;
+    }
+    bool oscillates = false;
+    for (int64_t column = 0; column < columns; ++column) {
+      double product = 0, square = 0, largest = 0;
+      const auto each = [&](const auto& visit) {
+        for (int64_t row = 1; row + 1 < rows; ++row) {
+          const auto k = static_cast<size_t>(row);
+          if (is_padding[k - 1] || is_padding[k] || is_padding[k + 1]) continue;
+          visit(at((row - 1) * columns + column), at(row * columns + column),
+                at((row + 1) * columns + column));
+        }
+      };
+      each([&](double before, double here, double after) {
+        product += here * (before + after);
+        square += here * here;
+        largest = std::max(largest, std::abs(here));
+      });
+      const double twice_cosine = square > 0 ? product / square : 0;
+      if (!(std::abs(twice_cosine) <= 2 + kTolerance)) return false;
+      bool fits = true;
+      each([&](double before, double here, double after) {
+        fits = fits && std::abs(before + after - twice_cosine * here) <= kTolerance;
+      });
+      if (!fits) return false;
+      oscillates = oscillates || (largest > 0.5 && std::abs(twice_cosine) < 1.99);
+    }
+    return oscillates;
+  }
+
+ private:
+  static constexpr int64_t kFewestPositions = 6;
+  static constexpr double kTolerance = 1e-2;  ///< angles of many positions, and 16-bit elements, are rounded
+
+  double at(int64_t index) const { return load_element(data_, type_, index); }
+
+  const std::byte* data_;
+  DType type_;
+  std::vector<int64_t> dims_;
+  int64_t count_ = 1;
+};
+
 }  // namespace
+
+bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader) {
+  const auto type = tools::element_type_of_onnx(tensor.data_type());
+  const auto elements = reader.view(tensor);
+  if (!elements.ok() || tensor.dims_size() < 2) return false;  // reported by the import
+  const Table table(elements->data, *type, tensor.dims().begin(), tensor.dims().end());
+  return table.is_mask() || table.is_wave();
+}
 
 CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses& uses,
                              const std::string& external_folder)
@@ -84,7 +175,7 @@ bool CodeConstants::contains(const FloatTensor& tensor) {
       break;
     case Exporter::Other: break;
   }
-  return is_mask(*tensor.tensor);
+  return is_mask_or_wave(*tensor.tensor, reader_);
 }
 
 /// In a file that lists the parameters: the tensor is none of them, and the calls that read it read none.
@@ -96,40 +187,6 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
   // It may have been computed from a lost one.
   return !is_part(name) && !name.starts_with("val_") &&
          std::none_of(uses.begin(), uses.end(), is_weight_of_layer);
-}
-
-/// A mask that is added to scores holds 0 and large negative numbers, one that they are multiplied by is a
-/// lower triangle of ones.
-bool CodeConstants::is_mask(const rt_onnx::TensorProto& tensor) {
-  std::string error;
-  const auto outline = tools::outline_of(tensor, error);
-  if (!outline || outline->narrow != nullptr || outline->dims.size() < 2) return false;
-  Blob stored;
-  std::span<const std::byte> bytes;
-  if (tensor.data_location() != 0) {
-    auto read = reader_.stored(tensor);
-    if (!read.ok()) return false;  // reported by the import
-    stored = std::move(*read);
-    bytes = {stored.data, stored.size};
-  } else if (tensor.has_raw_data()) {
-    bytes = std::as_bytes(std::span(tensor.raw_data()));
-  } else {
-    std::vector<std::byte> copied(outline->bytes);
-    if (!tools::copy_elements(tensor, *outline, copied, error)) return false;
-    stored = Blob::own(std::move(copied));
-    bytes = {stored.data, stored.size};
-  }
-  if (bytes.size() != outline->bytes) return false;
-  const int64_t columns = outline->dims.back(), rows = outline->dims[outline->dims.size() - 2];
-  const auto count = static_cast<int64_t>(outline->bytes / size_of(outline->type));
-  bool is_added = true, is_triangle = rows == columns && rows > 1, masks = false;
-  for (int64_t i = 0; i < count && (is_added || is_triangle); ++i) {
-    const double value = load_element(bytes.data(), outline->type, i);
-    masks = masks || value <= kMasked;
-    is_added = is_added && (value == 0 || value <= kMasked);
-    is_triangle = is_triangle && value == (i % columns <= i / columns % rows ? 1 : 0);
-  }
-  return count > 0 && ((is_added && masks) || is_triangle);
 }
 
 }  // namespace librt::onnx

@@ -1,8 +1,8 @@
 // Tensors that a network's code computes, as masks and tables of angles, which an ONNX file holds in the same
 // way as its parameters.
 //
-// Knows: how PyTorch's exporters and tf2onnx name and describe them, what masks look like. Must not know:
-// training. Private to the importer's folder.
+// Knows: how PyTorch's exporters and tf2onnx name and describe them, what masks and tables of positions look
+// like. Must not know: training. Private to the importer's folder.
 #pragma once
 
 #include <string>
@@ -11,6 +11,9 @@
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
+
+/// Whether the elements are those of a mask or of positions by sines and cosines, which are never parameters.
+bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader);
 
 class CodeConstants {
  public:
@@ -23,7 +26,6 @@ class CodeConstants {
  private:
   enum class Exporter { Other, PyTorch, PyTorchDynamo, TensorFlow };
 
-  bool is_mask(const rt_onnx::TensorProto& tensor);
   bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
 
   Exporter exporter_ = Exporter::Other;

@@ -13,6 +13,7 @@
 #include "tools/onnx/import.h"
 #include "tools/onnx/model_file.h"
 #include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/retie.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/untie.h"
 #include "tools/onnx/weights_file.h"
@@ -211,6 +212,9 @@ Result<ExportedWeights> put_weights(const std::string& source, const std::string
         source,
         ": the file is not an ONNX model, is cut short, or has graphs within graphs more than 30 deep");
   if (states.empty()) return ExportedWeights{};
+  std::set<std::string> names;
+  for (const State& state : states) names.insert(state.name);
+  retie(model, folder, names);
   Exporter exporter(folder, states);
   if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
   RT_TRY(exporter.run(model, pending).in(source));

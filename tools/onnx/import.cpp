@@ -10,6 +10,7 @@
 #include "tools/onnx/known_weights.h"
 #include "tools/onnx/lost_weights.h"
 #include "tools/onnx/model_file.h"
+#include "tools/onnx/retie.h"
 #include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
@@ -19,6 +20,7 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
+  if (options.weights != nullptr || options.untie) retie(proto, options.external_folder);
   if (options.weights != nullptr) {
     auto replaced = replace_weights(proto, *options.weights);
     if (!replaced.ok()) return std::move(replaced).status().in(options.weights_source);

@@ -121,6 +121,22 @@ Result<Blob> InitializerReader::stored(const rt_onnx::TensorProto& proto) {
   return external(proto, outline->stored_bytes, 1);
 }
 
+Result<Blob> InitializerReader::view(const rt_onnx::TensorProto& proto) {
+  std::string error;
+  const auto outline = tools::outline_of(proto, error);
+  if (!outline) return unsupported(error, "; store the tensor as one of librt's types");
+  if (outline->narrow != nullptr) return unsupported("elements of ", outline->narrow->bits, " bits");
+  if (proto.data_location() == 1) return external(proto, outline->bytes, 1);
+  if (!tools::has_elements(proto, *outline, error)) return invalid_model(error);
+  if (proto.has_raw_data())
+    return Blob{.owner = nullptr,
+                .data = reinterpret_cast<const std::byte*>(proto.raw_data().data()),
+                .size = proto.raw_data().size()};
+  std::vector<std::byte> bytes(outline->bytes);
+  if (!tools::copy_elements(proto, *outline, bytes, error)) return invalid_model(error);
+  return Blob::own(std::move(bytes));
+}
+
 Result<Initializer> InitializerReader::read(rt_onnx::TensorProto& proto) {
   std::string error;
   const auto outline = tools::outline_of(proto, error);

@@ -29,6 +29,10 @@ class InitializerReader {
   /// Moves raw_data out of the message if present, so that weights are in memory once. Unsupported for types
   /// that librt does not have, InvalidModel for data that does not match the extents.
   Result<Initializer> read(rt_onnx::TensorProto& proto);
+  /// The elements of a tensor whose type librt has, without a copy where they are stored in one piece: valid
+  /// while the message is unchanged. InvalidModel for data that does not match the extents, Unsupported for
+  /// other types.
+  Result<Blob> view(const rt_onnx::TensorProto& proto);
   /// External data as it is stored: elements narrower than a byte are packed.
   Result<Blob> stored(const rt_onnx::TensorProto& proto);
 

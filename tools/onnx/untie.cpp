@@ -7,6 +7,7 @@
 
 #include "runtime/core/status.h"
 #include "tools/compiler/name_pattern.h"
+#include "tools/onnx/code_constants.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/nested_weights.h"
 #include "tools/onnx/tensor_proto.h"
@@ -110,6 +111,7 @@ class Untie {
     if (elements_of(tensor) == 1 ? !std::all_of(uses.begin(), uses.end(), is_layer)
                                  : std::none_of(uses.begin(), uses.end(), is_layer) && !module_in(name))
       return;
+    if (is_mask_or_wave(tensor, reader_)) return;
     const bool uniform = is_uniform(tensor);
     std::vector<Parameter> parameters = group(name, uses, uniform);
     SharedWeight report{.name = name, .parameters = {}, .kept = why_kept(name, parameters, uniform)};
