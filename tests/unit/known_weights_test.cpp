@@ -1,13 +1,17 @@
-// Which tensors of an ONNX file are trained: those that the network's code computes are not.
+// Which tensors of an ONNX file are trained: those that the network's code computes are not. Names and
+// layouts of weights in files of PyTorch.
 #include "tools/onnx/known_weights.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "runtime/core/text.h"
 #include "tests/support/onnx_model.h"
+#include "tools/onnx/untie.h"
+#include "tools/onnx/weights_file.h"
 
 namespace librt::onnx {
 namespace {
@@ -15,9 +19,9 @@ namespace {
 using test::add_node;
 using Strings = std::set<std::string>;
 
-class WeightsFile {
+class FileOfWeights {
  public:
-  explicit WeightsFile(const char* producer = "") { proto.set_producer_name(producer); }
+  explicit FileOfWeights(const char* producer = "") { proto.set_producer_name(producer); }
 
   void tensor(const char* name, std::initializer_list<int64_t> dims, const std::vector<float>& elements) {
     fill(*graph().add_initializer(), name, dims, elements);
@@ -56,7 +60,7 @@ class WeightsFile {
 
 TEST(KnownWeights, MasksAreNone) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  WeightsFile file;
+  FileOfWeights file;
   file.tensor("infinite", {2, 2}, {0, -kInfinity, 0, 0});
   file.tensor("lowest", {1, 2, 2}, {0, std::numeric_limits<float>::lowest(), 0, 0});
   file.tensor("triangle", {1, 1, 2, 2}, {1, 0, 1, 1});
@@ -87,7 +91,7 @@ TEST(KnownWeights, PositionsByWavesAreNone) {
       waves.push_back(row == 1 ? 0 : static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle)));
       learned.push_back(std::sin(static_cast<float>(row * row + 5 * column)));
     }
-  WeightsFile file;
+  FileOfWeights file;
   file.tensor("waves", {kRows, kColumns}, waves);
   file.tensor("spread", {1, kRows, 1, kColumns}, waves);
   file.tensor("learned", {kRows, kColumns}, learned);
@@ -100,7 +104,7 @@ TEST(KnownWeights, PositionsByWavesAreNone) {
 }
 
 TEST(KnownWeights, OnAndOffOfOneHot) {
-  WeightsFile file;
+  FileOfWeights file;
   file.tensor("values", {2}, {0, 1});
   file.tensor("both", {2}, {0, 1});
   add_node(file.graph(), "OneHot", {"ids", "depth", "values"}, "a");
@@ -110,13 +114,13 @@ TEST(KnownWeights, OnAndOffOfOneHot) {
 }
 
 TEST(KnownWeights, ConstantNodesOfPyTorch) {
-  const auto build = [](WeightsFile& file) {
+  const auto build = [](FileOfWeights& file) {
     file.constant("computed", {2}, {1, 2});
     file.constant("kernel", {2, 2}, {1, 2, 3, 4});
     add_node(file.graph(), "Mul", {"x", "computed"}, "a");
     add_node(file.graph(), "MatMul", {"a", "kernel"}, "b");
   };
-  WeightsFile frozen("pytorch"), other, usual("pytorch");
+  FileOfWeights frozen("pytorch"), other, usual("pytorch");
   build(frozen);
   EXPECT_EQ(frozen.buffers(), Strings{"computed"});
   build(other);
@@ -130,7 +134,7 @@ TEST(KnownWeights, ConstantNodesOfPyTorch) {
 }
 
 TEST(KnownWeights, TablesThatPyTorchFolded) {
-  const auto build = [](WeightsFile& file, bool lost) {
+  const auto build = [](FileOfWeights& file, bool lost) {
     file.signature(
         "\np_fc_weight: PARAMETER target='fc.weight'\np_table: PARAMETER target='table'\nx: USER_INPUT\n");
     file.tensor("fc.weight", {2, 2}, {1, 2, 3, 4});
@@ -143,7 +147,7 @@ TEST(KnownWeights, TablesThatPyTorchFolded) {
     file.call(add_node(file.graph(), "Add", {"b", "slice_1"}, "c"), "add.Tensor(args = (%mul, %slice_1))");
     file.call(add_node(file.graph(), "MatMul", {"c", "val_3"}, "d"), "linear(args = (%add, %mul_2))");
   };
-  WeightsFile whole, lost;
+  FileOfWeights whole, lost;
   build(whole, false);
   EXPECT_EQ(whole.buffers(), (Strings{"cos", "slice_1", "val_3"}));
   // What was computed from a parameter that is not in the file may be a part of it.
@@ -152,7 +156,7 @@ TEST(KnownWeights, TablesThatPyTorchFolded) {
 }
 
 TEST(KnownWeights, LiteralsOfTensorFlow) {
-  WeightsFile file("tf2onnx");
+  FileOfWeights file("tf2onnx");
   for (const char* name : {"net/scale/ReadVariableOp:0", "net/shift/Sub/y:0", "net/table/Const:0",
                            "const_fold_opt__1", "ConstantFolding/net/truediv_recip:0"})
     file.tensor(name, {2}, {1, 2});
@@ -165,6 +169,43 @@ TEST(KnownWeights, LiteralsOfTensorFlow) {
   }
   EXPECT_EQ(file.buffers(),
             (Strings{"ConstantFolding/net/truediv_recip:0", "net/shift/Sub/y:0", "net/table/Const:0"}));
+}
+
+/// PyTorch's newer exporter folds the transpose of a linear layer's weight [outputs, inputs].
+TEST(WeightsFile, LinearLayersHaveTheLayoutOfPyTorch) {
+  FileOfWeights file;
+  file.signature("p_fc_weight: PARAMETER target='fc.weight'\np_w: PARAMETER target='w'\n");
+  file.tensor("val_0", {2, 3}, {1, 2, 3, 4, 5, 6});
+  file.tensor("w", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  file.call(add_node(file.graph(), "MatMul", {"x", "val_0"}, "a"),
+            "%linear : call_function[target=torch.ops.aten.linear.default](args = (%x, %p_fc_weight), kwargs "
+            "= {})");
+  file.call(
+      add_node(file.graph(), "MatMul", {"a", "w"}, "y"),
+      "%matmul : call_function[target=torch.ops.aten.matmul.default](args = (%linear, %p_w), kwargs = {})");
+  untie(file.proto, {});
+  EXPECT_EQ(transposed_weights(file.proto), Strings{"fc.weight"});
+
+  const auto array = [](const char* name, std::vector<int64_t> dims, const std::vector<float>& elements) {
+    const auto bytes = std::as_bytes(std::span(elements));
+    return tools::Array{
+        .name = name, .type = DType::F32, .dims = std::move(dims), .bytes = {bytes.begin(), bytes.end()}};
+  };
+  const std::vector<float> turned{10, 40, 20, 50, 30, 60}, plain{9, 8, 7, 6, 5, 4, 3, 2, 1};
+  const auto replaced =
+      replace_weights(file.proto, {array("fc.weight", {3, 2}, turned), array("w", {3, 3}, plain)}, "");
+  ASSERT_TRUE(replaced.ok()) << replaced.status().message();
+  const auto held = [&](const char* name) {
+    const std::string& bytes = weights_of(file.proto).at(name)->raw_data();
+    std::vector<float> elements(bytes.size() / sizeof(float));
+    std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
+  };
+  EXPECT_EQ(held("fc.weight"), (std::vector<float>{10, 20, 30, 40, 50, 60}));
+  EXPECT_EQ(held("w"), plain);
+  const auto refused = replace_weights(file.proto, {array("fc.weight", {2, 3}, turned)}, "");
+  EXPECT_NE(refused.status().message().find("expected the shape [3,2], found [2,3]"), std::string::npos)
+      << refused.status().message();
 }
 
 }  // namespace

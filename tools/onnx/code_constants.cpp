@@ -7,6 +7,7 @@
 
 #include "runtime/core/element.h"
 #include "tools/onnx/tensor_proto.h"
+#include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
 namespace {
@@ -125,15 +126,22 @@ class Table {
   int64_t count_ = 1;
 };
 
-}  // namespace
+class CodeConstants {
+ public:
+  CodeConstants(const rt_onnx::ModelProto& model, const WeightUses& uses, const std::string& external_folder);
+  bool contains(const FloatTensor& tensor);
 
-bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader) {
-  const auto type = tools::element_type_of_onnx(tensor.data_type());
-  const auto elements = reader.view(tensor);
-  if (!elements.ok() || tensor.dims_size() < 2) return false;  // reported by the import
-  const Table table(elements->data, *type, tensor.dims().begin(), tensor.dims().end());
-  return table.is_mask() || table.is_wave();
-}
+ private:
+  enum class Exporter { Other, PyTorch, PyTorchDynamo, TensorFlow };
+
+  bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
+
+  Exporter exporter_ = Exporter::Other;
+  bool is_parameter_lost_ = false;            ///< PyTorchDynamo: one that is listed is no tensor of the file
+  bool are_parameters_initializers_ = false;  ///< PyTorch: not so where a ScriptModule was frozen
+  const WeightUses& uses_;
+  InitializerReader reader_;
+};
 
 CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses& uses,
                              const std::string& external_folder)
@@ -187,6 +195,35 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
   // It may have been computed from a lost one.
   return !is_part(name) && !name.starts_with("val_") &&
          std::none_of(uses.begin(), uses.end(), is_weight_of_layer);
+}
+
+}  // namespace
+
+bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader) {
+  const auto type = tools::element_type_of_onnx(tensor.data_type());
+  const auto elements = reader.view(tensor);
+  if (!elements.ok() || tensor.dims_size() < 2) return false;  // reported by the import
+  const Table table(elements->data, *type, tensor.dims().begin(), tensor.dims().end());
+  return table.is_mask() || table.is_wave();
+}
+
+std::set<std::string> code_constants(rt_onnx::ModelProto& model, const std::string& external_folder) {
+  std::set<std::string> names;
+  if (!model.has_graph()) return names;
+  const WeightUses uses(*model.mutable_graph());
+  CodeConstants constants(model, uses, external_folder);
+  for (const FloatTensor& tensor : float_tensors(*model.mutable_graph()))
+    if (!is_single_float(*tensor.tensor) && constants.contains(tensor)) names.insert(tensor.name);
+  return names;
+}
+
+std::set<std::string> unnamed_constants(rt_onnx::ModelProto& model, const std::string& external_folder) {
+  std::set<std::string> names = code_constants(model, external_folder), listed;
+  const auto signature = signature_of(model.graph());
+  for (const auto& [key, name] : signature) listed.insert(name);
+  for (const FloatTensor& tensor : float_tensors(*model.mutable_graph()))
+    if (signature.empty() ? !tensor.is_node : listed.contains(tensor.name)) names.erase(tensor.name);
+  return names;
 }
 
 }  // namespace librt::onnx

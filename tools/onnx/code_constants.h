@@ -5,34 +5,24 @@
 // like. Must not know: training. Private to the importer's folder.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "tools/onnx/initializer.h"
-#include "tools/onnx/weight_uses.h"
+
+namespace rt_onnx {
+class ModelProto;
+}
 
 namespace librt::onnx {
 
 /// Whether the elements are those of a mask or of positions by sines and cosines, which are never parameters.
 bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader);
 
-class CodeConstants {
- public:
-  /// For a model after untie(). Keeps references to the uses; external_folder: of external data.
-  CodeConstants(const rt_onnx::ModelProto& model, const WeightUses& uses, const std::string& external_folder);
-
-  /// Whether no framework trains the tensor. False where the file does not tell.
-  bool contains(const FloatTensor& tensor);
-
- private:
-  enum class Exporter { Other, PyTorch, PyTorchDynamo, TensorFlow };
-
-  bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
-
-  Exporter exporter_ = Exporter::Other;
-  bool is_parameter_lost_ = false;            ///< PyTorchDynamo: one that is listed is no tensor of the file
-  bool are_parameters_initializers_ = false;  ///< PyTorch: not so where a ScriptModule was frozen
-  const WeightUses& uses_;
-  InitializerReader reader_;
-};
+/// The names of float tensors with at least two elements that no framework trains, as far as the file tells.
+/// For a model after untie(); external_folder: of external data.
+std::set<std::string> code_constants(rt_onnx::ModelProto& model, const std::string& external_folder);
+/// Those that the framework has no name for, so that no file of weights holds them: not its buffers.
+std::set<std::string> unnamed_constants(rt_onnx::ModelProto& model, const std::string& external_folder);
 
 }  // namespace librt::onnx

@@ -5,11 +5,13 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "runtime/core/convert_floats.h"
 #include "tools/compiler/quantize/quantize_aware.h"
 #include "tools/data/file.h"
 #include "tools/data/safetensors.h"
+#include "tools/onnx/code_constants.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/model_file.h"
 #include "tools/onnx/onnx.pb.h"
@@ -239,15 +241,20 @@ Result<ExportedWeights> export_safetensors(const std::string& source, const std:
                                            const std::string& target, const std::vector<std::string>& tie) {
   rt_onnx::ModelProto model;
   std::vector<PendingElements> pending;
-  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder_of(source), states, tie, model, pending));
+  const std::string folder = folder_of(source);
+  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending));
   RT_TRY(fill_elements(pending));
+  retie(model, folder);
+  untie(model, {.tie = tie, .external_folder = folder});
+  const std::set<std::string> turned = transposed_weights(model),
+                              constants = unnamed_constants(model, folder);
   tools::Safetensors content;
   content.metadata.emplace_back("format", "pt");  // what readers of PyTorch's weights ask for
   for (const auto& [name, tensor] : weights_of(model)) {
     const auto type = tools::element_type_of_onnx(tensor->data_type());
-    if (!type || !is_float(*type) || tensor->dims_size() == 0) continue;
-    RT_ASSIGN(tools::Array array, weight_array(name, *tensor, folder_of(source)));
-    content.arrays.push_back(std::move(array));
+    if (!type || !is_float(*type) || tensor->dims_size() == 0 || constants.contains(name)) continue;
+    RT_ASSIGN(tools::Array array, weight_array(name, *tensor, folder));
+    content.arrays.push_back(turned.contains(name) ? transposed(array) : std::move(array));
   }
   RT_TRY(tools::write_safetensors(target, content));
   exported.count = content.arrays.size();

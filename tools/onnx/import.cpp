@@ -20,14 +20,16 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
-  if (options.weights != nullptr || options.untie) retie(proto, options.external_folder);
+  if (options.weights != nullptr || options.untie) {
+    retie(proto, options.external_folder);
+    report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
+  }
   if (options.weights != nullptr) {
-    auto replaced = replace_weights(proto, *options.weights);
+    auto replaced = replace_weights(proto, *options.weights, options.external_folder);
     if (!replaced.ok()) return std::move(replaced).status().in(options.weights_source);
     report.kept = std::move(replaced->kept);
   }
   if (options.untie) {
-    report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
     report.lost = lost_weights(proto);
     report.weights = known_weights(proto, options.external_folder);
   }

@@ -47,7 +47,8 @@ struct ImportOptions {
   /// KV caches grow by concatenation: all past keys and values are taken to be valid, whatever the lengths
   /// given to GroupQueryAttention.
   bool caches_grow = false;
-  /// Splits parameters that the exporter stored once because they were equal, for training.
+  /// For training: every parameter gets its own initializer (untie.h, retie.h), and the report tells which
+  /// are weights.
   bool untie = false;
   std::vector<std::string> tie;  ///< shell patterns of names that stay tied, see untie.h
   /// Folder that may hold external data; empty: external data is refused. import_onnx() sets it.
@@ -85,7 +86,7 @@ bool is_opened_batch(const Graph& graph, const Dim& dim);
 struct ImportReport {
   std::vector<UnsupportedNode> unsupported;
   std::vector<std::string> warnings;
-  std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
+  std::vector<SharedWeight> shared;  ///< with `untie` or `weights`: initializers that have several uses
   std::vector<std::string> lost;     ///< with `untie`: what cannot be trained because the exporter removed it
   compiler::KnownWeights weights;    ///< with `untie`
   std::set<std::string> detached;    ///< values that PyTorch's gradient does not flow through

@@ -8,11 +8,6 @@
 namespace librt::onnx {
 namespace {
 
-bool is_single_float(const rt_onnx::TensorProto& tensor) {
-  return has_weight_type(tensor) &&
-         std::all_of(tensor.dims().begin(), tensor.dims().end(), [](int64_t extent) { return extent == 1; });
-}
-
 /// The exporter keeps one of several equal tensors, so that a parameter may have a buffer's name: the call
 /// does not read that buffer then.
 bool reads_another_parameter(const std::vector<std::string>& reads, const std::string& name,
@@ -55,11 +50,8 @@ compiler::KnownWeights known_weights(rt_onnx::ModelProto& model, const std::stri
              name.find("::") == name.npos)  // not made up by an exporter
       known.single.insert(name);
   }
-  CodeConstants constants(model, all, external_folder);
-  for (const FloatTensor& tensor : float_tensors(graph))
-    if (!known.parameters.contains(tensor.name) && !is_single_float(*tensor.tensor) &&
-        constants.contains(tensor))
-      known.buffers.insert(tensor.name);
+  for (const std::string& name : code_constants(model, external_folder))
+    if (!known.parameters.contains(name)) known.buffers.insert(name);
   return known;
 }
 

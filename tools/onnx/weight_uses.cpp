@@ -73,6 +73,11 @@ bool has_weight_type(const rt_onnx::TensorProto& tensor) {
   return type == kFloat || type == kHalf || type == kBfloat;
 }
 
+bool is_single_float(const rt_onnx::TensorProto& tensor) {
+  return has_weight_type(tensor) &&
+         std::all_of(tensor.dims().begin(), tensor.dims().end(), [](int64_t extent) { return extent == 1; });
+}
+
 std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph) {
   std::vector<FloatTensor> found;
   const auto add = [&](const std::string& name, rt_onnx::TensorProto* tensor, bool is_node) {
@@ -168,6 +173,11 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
 
 bool WeightUses::has_call(const rt_onnx::NodeProto& node) const {
   return metadata(node, "pkg.torch.onnx.fx_node") != nullptr;
+}
+
+bool WeightUses::is_call_of(const rt_onnx::NodeProto& node, std::string_view function) const {
+  const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
+  return call != nullptr && call->find(text("[target=torch.ops.", function)) != std::string::npos;
 }
 
 // The call is stored in the metadata, with the names of its operands: "%p_fc_weight".

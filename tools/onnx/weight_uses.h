@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/onnx/onnx.pb.h"
@@ -35,6 +36,8 @@ struct WeightUse {
 
 /// Whether the tensor has a type of weights that are trained: f32, f16 or bf16.
 bool has_weight_type(const rt_onnx::TensorProto& tensor);
+/// Such a tensor of one element.
+bool is_single_float(const rt_onnx::TensorProto& tensor);
 
 /// A tensor of such a type in the main graph: an initializer, or what a Constant node holds.
 struct FloatTensor {
@@ -56,6 +59,8 @@ class WeightUses {
   std::vector<WeightUse> of(const std::string& name) const;
   /// Whether metadata tells which PyTorch call the node belongs to.
   bool has_call(const rt_onnx::NodeProto& node) const;
+  /// Whether it is a call of the function, such as "aten.linear.".
+  bool is_call_of(const rt_onnx::NodeProto& node, std::string_view function) const;
   /// The parameters and buffers that this call reads.
   std::vector<std::string> parameters_of(const rt_onnx::NodeProto& node) const;
   bool is_taken(const std::string& name) const { return names_.contains(name); }

@@ -1,13 +1,16 @@
 #include "tools/onnx/weights_file.h"
 
-#include <set>
+#include <algorithm>
+#include <cstring>
 
 #include "runtime/core/convert_floats.h"
 #include "tools/data/file.h"
 #include "tools/data/nearest_name.h"
+#include "tools/onnx/code_constants.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
+#include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
 namespace {
@@ -23,16 +26,17 @@ std::string suggestion(const std::string& name, const Weights& weights) {
   return question.empty() ? "" : " (" + question + ")";
 }
 
-std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& tensor) {
+std::string problem_of(const tools::Array& array, const rt_onnx::TensorProto& tensor, bool is_transposed) {
   std::string error;
-  const auto outline = tools::outline_of(tensor, error);
+  auto outline = tools::outline_of(tensor, error);
   if (!outline) return error;
+  if (is_transposed) std::reverse(outline->dims.begin(), outline->dims.end());
   if (outline->narrow != nullptr)
     return text("the model's weight is ", tools::onnx_type_name(tensor.data_type()),
                 ", which cannot be replaced");
   if (outline->dims != array.dims) {
     std::vector<int64_t> reversed(array.dims.rbegin(), array.dims.rend());
-    const bool transposed = array.dims.size() == 2 && reversed == outline->dims;
+    const bool transposed = !is_transposed && array.dims.size() == 2 && reversed == outline->dims;
     return text("expected the shape ", tools::shape_text(outline->dims), ", found ",
                 tools::shape_text(array.dims), transposed ? "; the model stores it transposed" : "");
   }
@@ -78,15 +82,34 @@ Weights weights_of(rt_onnx::ModelProto& model) {
   return weights;
 }
 
-Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays) {
+std::set<std::string> transposed_weights(rt_onnx::ModelProto& model) {
+  std::set<std::string> names;
+  const WeightUses uses(*model.mutable_graph());
+  for (const FloatTensor& tensor : float_tensors(*model.mutable_graph())) {
+    const std::vector<WeightUse> found = uses.of(tensor.name);
+    const auto is_folded = [&](const WeightUse& use) {
+      return use.parameter == tensor.name && use.path.empty() && use.node->op_type() == "MatMul" &&
+             use.input == 1 && uses.is_call_of(*use.node, "aten.linear.");
+    };
+    if (tensor.tensor->dims_size() == 2 && !found.empty() &&
+        std::all_of(found.begin(), found.end(), is_folded))
+      names.insert(tensor.name);
+  }
+  return names;
+}
+
+Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays,
+                                        const std::string& external_folder) {
   const Weights weights = weights_of(model);
+  const std::set<std::string> turned = transposed_weights(model),
+                              constants = unnamed_constants(model, external_folder);
   std::string problems;
   size_t count = 0;
   for (const tools::Array& array : arrays) {
     const auto found = weights.find(array.name);
     const std::string problem = found == weights.end()
                                     ? "the model has no weight of this name" + suggestion(array.name, weights)
-                                    : problem_of(array, *found->second);
+                                    : problem_of(array, *found->second, turned.contains(array.name));
     if (problem.empty()) continue;
     if (++count <= kMostListed) append(problems, "\n  ", tools::in_quotes(array.name), ": ", problem);
   }
@@ -99,13 +122,14 @@ Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::v
   ReplacedWeights replaced{.count = arrays.size(), .kept = {}};
   std::set<std::string_view> names;
   for (const tools::Array& array : arrays) {
-    set_data(*weights.at(array.name), array);
+    set_data(*weights.at(array.name), turned.contains(array.name) ? transposed(array) : array);
     names.insert(array.name);
   }
   for (const auto& [name, tensor] : weights) {
     const bool is_replaced = names.contains(name);
     const auto type = tools::element_type_of_onnx(tensor->data_type());
-    if (!is_replaced && tensor->dims_size() > 0 && type && is_float(*type)) replaced.kept.push_back(name);
+    if (!is_replaced && tensor->dims_size() > 0 && type && is_float(*type) && !constants.contains(name))
+      replaced.kept.push_back(name);
   }
   return replaced;
 }
@@ -119,6 +143,19 @@ Result<tools::Array> weight_array(const std::string& name, const rt_onnx::Tensor
   tools::Array array{.name = name, .type = read->info.dtype, .dims = {dims.begin(), dims.end()}, .bytes = {}};
   array.bytes.assign(read->data.data, read->data.data + read->data.size);
   return array;
+}
+
+tools::Array transposed(const tools::Array& array) {
+  tools::Array result{
+      .name = array.name, .type = array.type, .dims = {array.dims.rbegin(), array.dims.rend()}, .bytes = {}};
+  result.bytes.resize(array.bytes.size());
+  const auto rows = static_cast<size_t>(array.dims[0]), columns = static_cast<size_t>(array.dims[1]);
+  const size_t element = size_of(array.type);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      std::memcpy(result.bytes.data() + (column * rows + row) * element,
+                  array.bytes.data() + (row * columns + column) * element, element);
+  return result;
 }
 
 }  // namespace librt::onnx
