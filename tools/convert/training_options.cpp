@@ -226,10 +226,9 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
           "Shell patterns of weight names, for example 'head.*,norm*'; the other weights are frozen"))
       ->delimiter(',')
       ->take_all();
-  add(app.add_option(
-          "--frozen", options.frozen,
-          "Shell patterns of weight names that are not trained, for example '*pixel_mean*': ONNX "
-          "does not tell which a framework holds fixed"))
+  add(app.add_option("--frozen", options.frozen,
+                     "Shell patterns of weight names that are not trained, for example '*pixel_mean*': ONNX "
+                     "does not tell which a framework holds fixed"))
       ->delimiter(',')
       ->take_all();
   add(app.add_option("--batch-norm-momentum", options.batch_norm_momentum,

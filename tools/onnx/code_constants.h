@@ -19,7 +19,7 @@ namespace librt::onnx {
 /// Whether the elements are those of a mask or of positions by sines and cosines, which are never parameters.
 bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader);
 
-/// The names of float tensors with at least two elements that no framework trains, as far as the file tells.
+/// The names of float tensors with at least two elements that no framework trains, as far as the file shows.
 /// For a model after untie(); external_folder: of external data.
 std::set<std::string> code_constants(rt_onnx::ModelProto& model, const std::string& external_folder);
 /// Those that the framework has no name for, so that no file of weights holds them: not its buffers.

@@ -47,7 +47,7 @@ struct ImportOptions {
   /// KV caches grow by concatenation: all past keys and values are taken to be valid, whatever the lengths
   /// given to GroupQueryAttention.
   bool caches_grow = false;
-  /// For training: every parameter gets its own initializer (untie.h, retie.h), and the report tells which
+  /// For training: every parameter gets its own initializer (untie.h, retie.h), and the report lists which
   /// are weights.
   bool untie = false;
   std::vector<std::string> tie;  ///< shell patterns of names that stay tied, see untie.h

@@ -57,7 +57,7 @@ class WeightUses {
   explicit WeightUses(rt_onnx::GraphProto& graph);
   /// In the order of the nodes of the main graph, then of bodies.
   std::vector<WeightUse> of(const std::string& name) const;
-  /// Whether metadata tells which PyTorch call the node belongs to.
+  /// Whether metadata names the PyTorch call that the node belongs to.
   bool has_call(const rt_onnx::NodeProto& node) const;
   /// Whether it is a call of the function, such as "aten.linear.".
   bool is_call_of(const rt_onnx::NodeProto& node, std::string_view function) const;
