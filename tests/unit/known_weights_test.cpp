@@ -10,6 +10,8 @@
 
 #include "runtime/core/text.h"
 #include "tests/support/onnx_model.h"
+#include "tools/onnx/lost_weights.h"
+#include "tools/onnx/retie.h"
 #include "tools/onnx/untie.h"
 #include "tools/onnx/weights_file.h"
 
@@ -153,6 +155,52 @@ TEST(KnownWeights, TablesThatPyTorchFolded) {
   // What was computed from a parameter that is not in the file may be a part of it.
   build(lost, true);
   EXPECT_EQ(lost.buffers(), Strings{"cos"});
+}
+
+/// 1 + weight of a normalization, folded: the module that reads it has lost the parameter.
+TEST(KnownWeights, WhatWasComputedFromALostParameterIsOne) {
+  FileOfWeights file;
+  file.signature("p_w: PARAMETER target='norm.weight'\np_fc: PARAMETER target='fc.weight'\n");
+  file.tensor("fc.weight", {2, 2}, {1, 2, 3, 4});
+  file.tensor("add_1", {2}, {1, 1.5f});
+  file.tensor("cos", {2}, {1, 0.5f});
+  const auto in_module = [](rt_onnx::NodeProto& node, const char* module) {
+    auto& entry = *node.add_metadata_props();
+    entry.set_key("pkg.torch.onnx.name_scopes");
+    entry.set_value(text("['', '", module, "', 'mul']"));
+  };
+  auto& scaled = add_node(file.graph(), "Mul", {"x", "add_1"}, "a");
+  file.call(scaled, "mul.Tensor(args = (%x, %add_1))");
+  in_module(scaled, "norm");
+  auto& turned = add_node(file.graph(), "Mul", {"a", "cos"}, "b");
+  file.call(turned, "mul.Tensor(args = (%a, %cos))");
+  in_module(turned, "attention");
+  file.call(add_node(file.graph(), "MatMul", {"b", "fc.weight"}, "y"), "linear(args = (%b, %p_fc))");
+  EXPECT_EQ(file.buffers(), Strings{"cos"});
+  const std::vector<std::string> lost = lost_weights(file.proto, "");
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_NE(lost[0].find(
+                "computed 1 weights from parameters of the PyTorch model that are not in the file (add_1)"),
+            std::string::npos)
+      << lost[0];
+}
+
+/// A parameter that is expanded for each sample of the batch, folded.
+TEST(Retie, TheCopiesOfABatchAreOne) {
+  FileOfWeights file;
+  file.signature("p_token: PARAMETER target='token'\np_fc: PARAMETER target='fc.weight'\n");
+  file.tensor("fc.weight", {2, 2}, {1, 2, 3, 4});
+  file.tensor("expand_1", {3, 1, 2}, {1, 2, 1, 2, 1, 2});
+  file.tensor("expand_2", {3, 1, 2}, {1, 2, 1, 2, 1, 3});
+  add_node(file.graph(), "Concat", {"x", "expand_1", "expand_2"}, "a");
+  add_node(file.graph(), "MatMul", {"a", "fc.weight"}, "y");
+  retie(file.proto, "");
+  Strings names;
+  for (const auto& tensor : file.graph().initializer()) names.insert(tensor.name());
+  EXPECT_EQ(names, (Strings{"expand_1.extents", "expand_1.one", "expand_2", "fc.weight"}));
+  const auto& node = file.graph().node(file.graph().node_size() - 1);
+  EXPECT_EQ(node.op_type(), "Expand");
+  EXPECT_EQ(node.output(0), "expand_1");
 }
 
 TEST(KnownWeights, LiteralsOfTensorFlow) {

@@ -22,13 +22,19 @@ bool is_weight_of_layer(const WeightUse& use) {
 /// "slice_3" and "embedding" are parts of a table, which may be a parameter: PyTorch's newer exporter names a
 /// folded value after the function that gave it.
 bool is_part(std::string_view name) {
-  constexpr std::array<std::string_view, 20> kParts = {
-      "cat",   "clone",        "contiguous", "embedding", "expand",  "flatten",  "gather",
-      "index", "index_select", "narrow",     "permute",   "reshape", "select",   "slice",
-      "split", "squeeze",      "transpose",  "t",         "view",    "unsqueeze"};
+  constexpr std::array<std::string_view, 22> kParts = {
+      "cat",          "clone",   "contiguous", "embedding", "expand",  "flatten",  "gather", "index",
+      "index_select", "narrow",  "permute",    "repeat",    "reshape", "select",   "slice",  "split",
+      "tile",         "squeeze", "transpose",  "t",         "view",    "unsqueeze"};
   while (!name.empty() && (name.back() == '_' || (name.back() >= '0' && name.back() <= '9')))
     name.remove_suffix(1);
   return std::find(kParts.begin(), kParts.end(), name) != kParts.end();
+}
+
+/// Whether the module itself has the parameter, not a module in it.
+bool is_owned_by(const std::string& module, const std::string& parameter) {
+  const size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? module.empty() : parameter.compare(0, dot, module) == 0;
 }
 
 /// The frequencies of rotary embeddings, a buffer in Transformers and its likes.
@@ -86,6 +92,7 @@ class Table {
       while (column < columns && at(row * columns + column) == 0) ++column;
       is_padding[static_cast<size_t>(row)] = column == columns;
     }
+    const double tolerance = type_ == DType::F32 ? 3e-3 : 1.5e-2;  // angles of many positions are rounded
     bool oscillates = false;
     for (int64_t column = 0; column < columns; ++column) {
       double product = 0, square = 0, largest = 0;
@@ -103,10 +110,10 @@ class Table {
         largest = std::max(largest, std::abs(here));
       });
       const double twice_cosine = square > 0 ? product / square : 0;
-      if (!(std::abs(twice_cosine) <= 2 + kTolerance)) return false;
+      if (!(std::abs(twice_cosine) <= 2 + tolerance)) return false;
       bool fits = true;
       each([&](double before, double here, double after) {
-        fits = fits && std::abs(before + after - twice_cosine * here) <= kTolerance;
+        fits = fits && std::abs(before + after - twice_cosine * here) <= tolerance;
       });
       if (!fits) return false;
       oscillates = oscillates || (largest > 0.5 && std::abs(twice_cosine) < 1.99);
@@ -116,7 +123,6 @@ class Table {
 
  private:
   static constexpr int64_t kFewestPositions = 6;
-  static constexpr double kTolerance = 1e-2;  ///< angles of many positions, and 16-bit elements, are rounded
 
   double at(int64_t index) const { return load_element(data_, type_, index); }
 
@@ -137,7 +143,7 @@ class CodeConstants {
   bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
 
   Exporter exporter_ = Exporter::Other;
-  bool is_parameter_lost_ = false;            ///< PyTorchDynamo: one that is listed is no tensor of the file
+  std::vector<std::string> lost_;  ///< PyTorchDynamo: listed parameters that are no tensor of the file
   bool are_parameters_initializers_ = false;  ///< PyTorch: not so where a ScriptModule was frozen
   const WeightUses& uses_;
   InitializerReader reader_;
@@ -160,7 +166,7 @@ CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses&
                                    (has_weight_type(tensor) && tensor.name().find("::") == std::string::npos);
   }
   for (const auto& [key, name] : signature)
-    is_parameter_lost_ = is_parameter_lost_ || (key.starts_with("p_") && !present.contains(name));
+    if (key.starts_with("p_") && !present.contains(name)) lost_.push_back(name);
 }
 
 bool CodeConstants::contains(const FloatTensor& tensor) {
@@ -183,7 +189,7 @@ bool CodeConstants::contains(const FloatTensor& tensor) {
       break;
     case Exporter::Other: break;
   }
-  return is_mask_or_wave(*tensor.tensor, reader_);
+  return looks_of(*tensor.tensor, reader_) != Looks::Other;
 }
 
 /// In a file that lists the parameters: the tensor is none of them, and the calls that read it read none.
@@ -191,20 +197,27 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
                                            const std::vector<WeightUse>& uses) const {
   for (const WeightUse& use : uses)
     if (!uses_.has_call(*use.node) || !uses_.parameters_of(*use.node).empty()) return false;
-  if (!is_parameter_lost_) return true;
-  // It may have been computed from a lost one.
+  if (lost_.empty()) return true;
+  // It may have been computed from a lost one: by its name a part of one, a layer's weight, or read by the
+  // module of one.
+  const auto reads_for_lost = [&](const WeightUse& use) {
+    return use.module && std::any_of(lost_.begin(), lost_.end(), [&](const std::string& parameter) {
+             return is_owned_by(*use.module, parameter);
+           });
+  };
   return !is_part(name) && !name.starts_with("val_") &&
-         std::none_of(uses.begin(), uses.end(), is_weight_of_layer);
+         std::none_of(uses.begin(), uses.end(), is_weight_of_layer) &&
+         std::none_of(uses.begin(), uses.end(), reads_for_lost);
 }
 
 }  // namespace
 
-bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader) {
+Looks looks_of(const rt_onnx::TensorProto& tensor, InitializerReader& reader) {
   const auto type = tools::element_type_of_onnx(tensor.data_type());
   const auto elements = reader.view(tensor);
-  if (!elements.ok() || tensor.dims_size() < 2) return false;  // reported by the import
+  if (!elements.ok() || tensor.dims_size() < 2) return Looks::Other;  // reported by the import
   const Table table(elements->data, *type, tensor.dims().begin(), tensor.dims().end());
-  return table.is_mask() || table.is_wave();
+  return table.is_mask() ? Looks::Mask : table.is_wave() ? Looks::Waves : Looks::Other;
 }
 
 std::set<std::string> code_constants(rt_onnx::ModelProto& model, const std::string& external_folder) {

@@ -16,8 +16,13 @@ class ModelProto;
 
 namespace librt::onnx {
 
-/// Whether the elements are those of a mask or of positions by sines and cosines, which are never parameters.
-bool is_mask_or_wave(const rt_onnx::TensorProto& tensor, InitializerReader& reader);
+/// What the elements of a tensor are by themselves.
+enum class Looks {
+  Other,
+  Mask,
+  Waves,  ///< positions by sines and cosines, as no training leaves them
+};
+Looks looks_of(const rt_onnx::TensorProto& tensor, InitializerReader& reader);
 
 /// The names of float tensors with at least two elements that no framework trains, as far as the file shows.
 /// For a model after untie(); external_folder: of external data.

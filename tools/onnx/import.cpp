@@ -30,7 +30,7 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
     report.kept = std::move(replaced->kept);
   }
   if (options.untie) {
-    report.lost = lost_weights(proto);
+    report.lost = lost_weights(proto, options.external_folder);
     report.weights = known_weights(proto, options.external_folder);
   }
   Importer importer(model.entries[0].graph, options, report);

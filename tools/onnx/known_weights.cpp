@@ -52,6 +52,13 @@ compiler::KnownWeights known_weights(rt_onnx::ModelProto& model, const std::stri
   }
   for (const std::string& name : code_constants(model, external_folder))
     if (!known.parameters.contains(name)) known.buffers.insert(name);
+  // The list does not say which parameters are not trained: positions by sines and cosines, as in Whisper.
+  InitializerReader reader(external_folder);
+  for (const FloatTensor& tensor : float_tensors(graph))
+    if (known.parameters.contains(tensor.name) && looks_of(*tensor.tensor, reader) == Looks::Waves) {
+      known.parameters.erase(tensor.name);
+      known.buffers.insert(tensor.name);
+    }
   return known;
 }
 

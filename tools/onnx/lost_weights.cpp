@@ -5,6 +5,7 @@
 
 #include "runtime/core/status.h"
 #include "tools/compiler/name_list.h"
+#include "tools/onnx/code_constants.h"
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
@@ -80,9 +81,34 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
              kHowToExport));
 }
 
+/// Weights that the newer exporter's list does not have, and that no call reads as a parameter: it computed
+/// them.
+std::vector<std::string> replacements(rt_onnx::ModelProto& model, const std::string& external_folder) {
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  std::set<std::string> left_out = code_constants(model, external_folder);
+  const auto signature = signature_of(graph);
+  for (const auto& [key, name] : signature) left_out.insert(name);
+  std::vector<std::string> names;
+  if (signature.empty()) return names;
+  const WeightUses uses(graph);
+  for (const FloatTensor& tensor : float_tensors(graph)) {
+    if (left_out.contains(tensor.name) || is_single_float(*tensor.tensor)) continue;
+    const std::vector<WeightUse> found = uses.of(tensor.name);
+    const auto reads_none = [&](const WeightUse& use) {
+      if (use.node->op_type() == "Expand") return true;  // retie() added it
+      const std::vector<std::string> read = uses.parameters_of(*use.node);
+      return uses.has_call(*use.node) && std::none_of(read.begin(), read.end(), [&](const std::string& each) {
+               return use.role.leaf.empty() || each.ends_with(use.role.leaf);
+             });
+    };
+    if (!found.empty() && std::all_of(found.begin(), found.end(), reads_none)) names.push_back(tensor.name);
+  }
+  return names;
+}
+
 }  // namespace
 
-std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
+std::vector<std::string> lost_weights(rt_onnx::ModelProto& model, const std::string& external_folder) {
   std::vector<std::string> sentences;
   if (!model.has_graph()) return sentences;
   rt_onnx::GraphProto& graph = *model.mutable_graph();
@@ -95,6 +121,12 @@ std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
              "): the exporter folded them into others, as it does with batch normalizations and "
              "biases of zeros; they will not be trained; ",
              kHowToExport));
+  if (const std::vector<std::string> names = replacements(model, external_folder); !names.empty())
+    sentences.push_back(text("training: the exporter computed ", names.size(),
+                             " weights from parameters of the PyTorch model that are not in the file (",
+                             compiler::listed(names, kMostNames),
+                             "); they are trained in the place of these; to train the parameters, ",
+                             kHowToExport));
   add_computed(graph, sentences);
   return sentences;
 }

@@ -13,6 +13,7 @@ class ModelProto;
 namespace librt::onnx {
 
 /// Messages for the user, each with the affected names and how to export instead; for a model after untie().
-std::vector<std::string> lost_weights(rt_onnx::ModelProto& model);
+/// external_folder: of external data.
+std::vector<std::string> lost_weights(rt_onnx::ModelProto& model, const std::string& external_folder);
 
 }  // namespace librt::onnx

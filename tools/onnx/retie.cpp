@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/text.h"
 #include "tools/onnx/attribute.h"
 #include "tools/onnx/initializer.h"
+#include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
@@ -45,54 +47,116 @@ bool are_transposes(const Blob& a, const Blob& b, int64_t rows, int64_t columns)
   return varies;
 }
 
-void add_transpose(rt_onnx::GraphProto& graph, const std::string& from, const std::string& to) {
+rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op, const std::string& from,
+                             const std::string& to) {
   auto& node = *graph.add_node();
-  node.set_op_type("Transpose");
+  node.set_op_type(op);
   node.set_name(to);
   node.add_input(from);
   node.add_output(to);
-  auto& order = *node.add_attribute();
+  return node;
+}
+
+void add_transpose(rt_onnx::GraphProto& graph, const std::string& from, const std::string& to) {
+  auto& order = *add_node(graph, "Transpose", from, to).add_attribute();
   order.set_name("perm");
   order.set_type(7);  // a list of integers
   order.add_ints(1);
   order.add_ints(0);
 }
 
+class Retie {
+ public:
+  Retie(rt_onnx::GraphProto& graph, const std::string& external_folder, const std::set<std::string>& kept)
+      : graph_(graph), uses_(graph), reader_(external_folder), named_(kept) {
+    for (const auto& [key, name] : signature_of(graph)) {
+      named_.insert(name);
+      is_listed_ = true;
+    }
+  }
+
+  void run() {
+    std::vector<const rt_onnx::TensorProto*> embeddings, matmuls;
+    std::vector<rt_onnx::TensorProto*> repeated;
+    for (const FloatTensor& tensor : float_tensors(graph_)) {
+      if (tensor.is_node) continue;
+      const std::vector<WeightUse> found = uses_.of(tensor.name);
+      const bool may_go = !named_.contains(tensor.name) && !uses_.is_output(tensor.name) && !found.empty();
+      if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
+      if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);
+      if (may_go && std::all_of(found.begin(), found.end(), is_matmul_of)) matmuls.push_back(tensor.tensor);
+    }
+    for (rt_onnx::TensorProto* const tensor : repeated) expand(*tensor);
+    join_transposes(embeddings, matmuls);
+  }
+
+ private:
+  /// Named after the function that repeats a tensor for each sample, whose copies are equal.
+  bool is_repeated(const rt_onnx::TensorProto& tensor) {
+    const std::string stem = tensor.name().substr(0, tensor.name().find('_'));
+    if (stem != "expand" && stem != "repeat" && stem != "tile") return false;
+    if (tensor.dims_size() < 2 || tensor.dims(0) < 2) return false;
+    const auto elements = reader_.view(tensor);
+    const auto copies = static_cast<size_t>(tensor.dims(0));
+    if (!elements.ok() || elements->size == 0 || elements->size % copies != 0) return false;
+    const size_t bytes = elements->size / copies;
+    return std::memcmp(elements->data, elements->data + bytes, elements->size - bytes) == 0;
+  }
+
+  /// One copy remains, under a name of its own, and an Expand.
+  void expand(rt_onnx::TensorProto& tensor) {
+    const std::string name = tensor.name(), one = text(name, ".one"), extents = text(name, ".extents");
+    if (uses_.is_taken(one) || uses_.is_taken(extents)) return;
+    const auto elements = reader_.view(tensor);
+    if (!elements.ok()) return;
+    const std::string first(reinterpret_cast<const char*>(elements->data),
+                            elements->size / static_cast<size_t>(tensor.dims(0)));
+    rt_onnx::TensorProto shape;
+    shape.set_name(extents);
+    shape.set_data_type(7);  // int64
+    shape.add_dims(tensor.dims_size());
+    for (const int64_t extent : tensor.dims()) shape.add_int64_data(extent);
+    tensor.set_name(one);
+    tensor.set_dims(0, 1);
+    tools::clear_elements(tensor);
+    tensor.set_raw_data(first);
+    *graph_.add_initializer() = std::move(shape);
+    add_node(graph_, "Expand", one, name).add_input(extents);
+  }
+
+  void join_transposes(const std::vector<const rt_onnx::TensorProto*>& embeddings,
+                       const std::vector<const rt_onnx::TensorProto*>& matmuls) {
+    std::set<std::string> joined;
+    std::vector<std::pair<std::string, std::string>> ties;
+    for (const rt_onnx::TensorProto* const embedding : embeddings)
+      for (const rt_onnx::TensorProto* const matmul : matmuls) {
+        if (joined.contains(matmul->name()) || !have_transposed_extents(*embedding, *matmul)) continue;
+        const auto a = reader_.view(*embedding), b = reader_.view(*matmul);
+        if (!a.ok() || !b.ok() || !are_transposes(*a, *b, embedding->dims(0), embedding->dims(1))) continue;
+        joined.insert(matmul->name());
+        ties.emplace_back(embedding->name(), matmul->name());
+      }
+    if (ties.empty()) return;
+    auto& tensors = *graph_.mutable_initializer();
+    int left = 0;
+    for (int i = 0; i < tensors.size(); ++i)
+      if (!joined.contains(tensors[i].name())) tensors.SwapElements(left++, i);
+    tensors.DeleteSubrange(left, tensors.size() - left);
+    for (const auto& [embedding, matmul] : ties) add_transpose(graph_, embedding, matmul);
+  }
+
+  rt_onnx::GraphProto& graph_;
+  WeightUses uses_;
+  InitializerReader reader_;
+  std::set<std::string> named_;  ///< parameters and buffers of PyTorch, and what the caller keeps
+  bool is_listed_ = false;       ///< the file lists the parameters
+};
+
 }  // namespace
 
 void retie(rt_onnx::ModelProto& model, const std::string& external_folder,
            const std::set<std::string>& kept) {
-  if (!model.has_graph()) return;
-  rt_onnx::GraphProto& graph = *model.mutable_graph();
-  std::set<std::string> listed, joined;
-  for (const auto& [key, name] : signature_of(graph)) listed.insert(name);
-  const WeightUses uses(graph);
-  std::vector<const rt_onnx::TensorProto*> embeddings, matmuls;
-  for (const FloatTensor& tensor : float_tensors(graph)) {
-    if (tensor.is_node || tensor.tensor->dims_size() != 2) continue;
-    const std::vector<WeightUse> found = uses.of(tensor.name);
-    if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);
-    if (!found.empty() && std::all_of(found.begin(), found.end(), is_matmul_of) &&
-        !uses.is_output(tensor.name) && !kept.contains(tensor.name) && !listed.contains(tensor.name))
-      matmuls.push_back(tensor.tensor);
-  }
-  InitializerReader reader(external_folder);
-  std::vector<std::pair<std::string, std::string>> ties;
-  for (const rt_onnx::TensorProto* const embedding : embeddings)
-    for (const rt_onnx::TensorProto* const matmul : matmuls) {
-      if (joined.contains(matmul->name()) || !have_transposed_extents(*embedding, *matmul)) continue;
-      const auto a = reader.view(*embedding), b = reader.view(*matmul);
-      if (!a.ok() || !b.ok() || !are_transposes(*a, *b, embedding->dims(0), embedding->dims(1))) continue;
-      joined.insert(matmul->name());
-      ties.emplace_back(embedding->name(), matmul->name());
-    }
-  if (ties.empty()) return;
-  auto& tensors = *graph.mutable_initializer();
-  int left = 0;
-  for (int i = 0; i < tensors.size(); ++i)
-    if (!joined.contains(tensors[i].name())) tensors.SwapElements(left++, i);
-  tensors.DeleteSubrange(left, tensors.size() - left);
-  for (const auto& [embedding, matmul] : ties) add_transpose(graph, embedding, matmul);
+  if (model.has_graph()) Retie(*model.mutable_graph(), external_folder, kept).run();
 }
 
 }  // namespace librt::onnx

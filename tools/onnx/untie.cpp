@@ -111,7 +111,7 @@ class Untie {
     if (elements_of(tensor) == 1 ? !std::all_of(uses.begin(), uses.end(), is_layer)
                                  : std::none_of(uses.begin(), uses.end(), is_layer) && !module_in(name))
       return;
-    if (is_mask_or_wave(tensor, reader_)) return;
+    if (looks_of(tensor, reader_) != Looks::Other) return;
     const bool uniform = is_uniform(tensor);
     std::vector<Parameter> parameters = group(name, uses, uniform);
     SharedWeight report{.name = name, .parameters = {}, .kept = why_kept(name, parameters, uniform)};
