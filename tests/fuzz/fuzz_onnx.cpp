@@ -1,5 +1,5 @@
-// For any bytes, the ONNX importer returns a graph or a Status. Mutations are those of the model
-// (onnx_mutator.h), or of bytes.
+// For any bytes, the ONNX importer returns a graph or a Status, for inference and for training. Mutations are
+// those of the model (onnx_mutator.h), or of bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -29,10 +29,12 @@ size_t write(const rt_onnx::ModelProto& model, uint8_t* data, size_t most) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  librt::onnx::ImportReport report;
-  const auto model =
-      librt::onnx::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size}, {}, report);
-  if (!model.ok() && model.status().message().empty()) std::abort();
+  for (const bool trains : {false, true}) {
+    librt::onnx::ImportReport report;
+    const auto model = librt::onnx::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size},
+                                                      {.untie = trains}, report);
+    if (!model.ok() && model.status().message().empty()) std::abort();
+  }
   return 0;
 }
 

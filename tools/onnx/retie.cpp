@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
 
 #include "runtime/core/text.h"
 #include "tools/onnx/attribute.h"
@@ -24,11 +28,6 @@ bool is_matmul_of(const WeightUse& use) {
 
 bool is_embedding_of(const WeightUse& use) {
   return use.path.empty() && use.node->op_type() == "Gather" && use.input == 0;
-}
-
-bool have_transposed_extents(const rt_onnx::TensorProto& a, const rt_onnx::TensorProto& b) {
-  return a.data_type() == b.data_type() && a.dims_size() == 2 && b.dims_size() == 2 &&
-         a.dims(0) == b.dims(1) && a.dims(1) == b.dims(0);
 }
 
 /// Bit for bit, and not of equal elements, whose transpose says nothing.
@@ -126,16 +125,27 @@ class Retie {
 
   void join_transposes(const std::vector<const rt_onnx::TensorProto*>& embeddings,
                        const std::vector<const rt_onnx::TensorProto*>& matmuls) {
+    std::multimap<Corners, const rt_onnx::TensorProto*> by_corners;
+    for (const rt_onnx::TensorProto* const matmul : matmuls)
+      if (auto corners = corners_of(*matmul, true)) by_corners.emplace(std::move(*corners), matmul);
     std::set<std::string> joined;
     std::vector<std::pair<std::string, std::string>> ties;
-    for (const rt_onnx::TensorProto* const embedding : embeddings)
-      for (const rt_onnx::TensorProto* const matmul : matmuls) {
-        if (joined.contains(matmul->name()) || !have_transposed_extents(*embedding, *matmul)) continue;
-        const auto a = reader_.view(*embedding), b = reader_.view(*matmul);
-        if (!a.ok() || !b.ok() || !are_transposes(*a, *b, embedding->dims(0), embedding->dims(1))) continue;
-        joined.insert(matmul->name());
-        ties.emplace_back(embedding->name(), matmul->name());
+    for (const rt_onnx::TensorProto* const embedding : embeddings) {
+      const auto corners = corners_of(*embedding, false);
+      if (!corners) continue;
+      const auto [first, last] = by_corners.equal_range(*corners);
+      for (auto each = first; each != last;) {
+        const rt_onnx::TensorProto& matmul = *each->second;
+        const auto a = reader_.view(*embedding), b = reader_.view(matmul);
+        if (!a.ok() || !b.ok() || !are_transposes(*a, *b, embedding->dims(0), embedding->dims(1))) {
+          ++each;
+          continue;
+        }
+        joined.insert(matmul.name());
+        ties.emplace_back(embedding->name(), matmul.name());
+        each = by_corners.erase(each);
       }
+    }
     if (ties.empty()) return;
     auto& tensors = *graph_.mutable_initializer();
     int left = 0;
@@ -143,6 +153,20 @@ class Retie {
       if (!joined.contains(tensors[i].name())) tensors.SwapElements(left++, i);
     tensors.DeleteSubrange(left, tensors.size() - left);
     for (const auto& [embedding, matmul] : ties) add_transpose(graph_, embedding, matmul);
+  }
+
+  /// What a matrix and its transpose have in common: type, extents, the first and the last element.
+  using Corners = std::tuple<int, int64_t, int64_t, std::string>;
+  std::optional<Corners> corners_of(const rt_onnx::TensorProto& tensor, bool is_transposed) {
+    if (tensor.dims_size() != 2 || tensor.dims(0) < 1 || tensor.dims(1) < 1) return std::nullopt;
+    const auto elements = reader_.view(tensor);
+    if (!elements.ok()) return std::nullopt;
+    const size_t element = elements->size / static_cast<size_t>(tensor.dims(0) * tensor.dims(1));
+    const auto* const data = reinterpret_cast<const char*>(elements->data);
+    std::string ends(data, element);
+    ends.append(data + elements->size - element, element);
+    return Corners{tensor.data_type(), tensor.dims(is_transposed ? 1 : 0), tensor.dims(is_transposed ? 0 : 1),
+                   std::move(ends)};
   }
 
   rt_onnx::GraphProto& graph_;
