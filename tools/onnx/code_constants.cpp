@@ -19,16 +19,27 @@ bool is_weight_of_layer(const WeightUse& use) {
   return use.role.is_layer && use.role.kind != "bias";
 }
 
-/// "slice_3" and "embedding" are parts of a table, which may be a parameter: PyTorch's newer exporter names a
-/// folded value after the function that gave it.
-bool is_part(std::string_view name) {
-  constexpr std::array<std::string_view, 22> kParts = {
-      "cat",          "clone",   "contiguous", "embedding", "expand",  "flatten",  "gather", "index",
-      "index_select", "narrow",  "permute",    "repeat",    "reshape", "select",   "slice",  "split",
-      "tile",         "squeeze", "transpose",  "t",         "view",    "unsqueeze"};
-  while (!name.empty() && (name.back() == '_' || (name.back() >= '0' && name.back() <= '9')))
-    name.remove_suffix(1);
-  return std::find(kParts.begin(), kParts.end(), name) != kParts.end();
+bool is_embedding_and_matmul(const std::vector<WeightUse>& uses) {
+  const auto reads = [&](const char* kind) {
+    return std::any_of(uses.begin(), uses.end(), [&](const WeightUse& use) { return use.role.kind == kind; });
+  };
+  return reads("Gather") && reads("MatMul");
+}
+
+/// Functions whose result is a part of a table, or copies of it, which may be a parameter.
+bool gives_parts(std::string_view function) {
+  constexpr std::array<std::string_view, 12> kParts = {"cat",    "embedding",    "expand", "gather",
+                                                       "index",  "index_select", "narrow", "repeat",
+                                                       "select", "slice",        "split",  "tile"};
+  return std::find(kParts.begin(), kParts.end(), function) != kParts.end();
+}
+
+/// Functions of no parameter, or that networks compute tables of angles with.
+bool creates(std::string_view function) {
+  constexpr std::array<std::string_view, 14> kCreators = {
+      "arange", "cos",       "empty", "eye",  "full", "full_like", "linspace",
+      "ones",   "ones_like", "sin",   "tril", "triu", "zeros",     "zeros_like"};
+  return std::find(kCreators.begin(), kCreators.end(), function) != kCreators.end();
 }
 
 /// Whether the module itself has the parameter, not a module in it.
@@ -143,7 +154,8 @@ class CodeConstants {
   bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
 
   Exporter exporter_ = Exporter::Other;
-  std::vector<std::string> lost_;  ///< PyTorchDynamo: listed parameters that are no tensor of the file
+  /// PyTorchDynamo: listed parameters that are no tensor of the file, and that no call reads by another name.
+  std::vector<std::string> lost_;
   bool are_parameters_initializers_ = false;  ///< PyTorch: not so where a ScriptModule was frozen
   const WeightUses& uses_;
   InitializerReader reader_;
@@ -165,8 +177,16 @@ CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses&
     are_parameters_initializers_ = are_parameters_initializers_ ||
                                    (has_weight_type(tensor) && tensor.name().find("::") == std::string::npos);
   }
+  if (!signature.empty())
+    for (const auto& node : model.graph().node())
+      for (std::string& read : uses.parameters_of(node)) present.insert(std::move(read));
   for (const auto& [key, name] : signature)
     if (key.starts_with("p_") && !present.contains(name)) lost_.push_back(name);
+  // One of the two names of a tied weight is no tensor either.
+  size_t tied = 0;
+  for (const auto& [key, name] : signature)
+    tied += present.contains(name) && is_embedding_and_matmul(uses.of(name));
+  if (lost_.size() <= tied) lost_.clear();
 }
 
 bool CodeConstants::contains(const FloatTensor& tensor) {
@@ -205,7 +225,9 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
              return is_owned_by(*use.module, parameter);
            });
   };
-  return !is_part(name) && !name.starts_with("val_") &&
+  const std::string_view function = function_of(name);
+  if (creates(function)) return true;
+  return !gives_parts(function) && !name.starts_with("val_") &&
          std::none_of(uses.begin(), uses.end(), is_weight_of_layer) &&
          std::none_of(uses.begin(), uses.end(), reads_for_lost);
 }

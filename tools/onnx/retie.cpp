@@ -90,16 +90,25 @@ class Retie {
   }
 
  private:
-  /// Named after the function that repeats a tensor for each sample, whose copies are equal.
+  /// Equal copies for each sample, by the name of a function that makes them, or of a lookup that is
+  /// repeated.
   bool is_repeated(const rt_onnx::TensorProto& tensor) {
-    const std::string stem = tensor.name().substr(0, tensor.name().find('_'));
-    if (stem != "expand" && stem != "repeat" && stem != "tile") return false;
+    const std::string_view function = function_of(tensor.name());
+    const auto is_one_of = [&](std::initializer_list<std::string_view> functions) {
+      return std::find(functions.begin(), functions.end(), function) != functions.end();
+    };
+    const bool copies_it = is_one_of({"expand", "repeat", "tile"});
+    if (!copies_it && !is_one_of({"embedding", "gather", "index", "index_select"})) return false;
     if (tensor.dims_size() < 2 || tensor.dims(0) < 2) return false;
-    const auto elements = reader_.view(tensor);
+    const auto elements = reader_.view(tensor);  // its extents are checked
     const auto copies = static_cast<size_t>(tensor.dims(0));
-    if (!elements.ok() || elements->size == 0 || elements->size % copies != 0) return false;
+    if (!elements.ok() || elements->size == 0) return false;
+    int64_t count = 1;
+    for (const int64_t extent : tensor.dims()) count *= extent;
     const size_t bytes = elements->size / copies;
-    return std::memcmp(elements->data, elements->data + bytes, elements->size - bytes) == 0;
+    if (std::memcmp(elements->data, elements->data + bytes, elements->size - bytes) != 0) return false;
+    const size_t element = elements->size / static_cast<size_t>(count);
+    return copies_it || std::memcmp(elements->data, elements->data + element, bytes - element) != 0;
   }
 
   /// One copy remains, under a name of its own, and an Expand.

@@ -108,6 +108,12 @@ std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph
   return names;
 }
 
+std::string_view function_of(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end == name.npos || end + 1 == name.size() || name[end] != '_') return name;
+  return name.substr(0, end);
+}
+
 WeightUses::WeightUses(rt_onnx::GraphProto& graph) : signature_(signature_of(graph)) {
   for (const auto& output : graph.output()) outputs_.insert(output.name());
   for (const auto& input : graph.input()) names_.insert(input.name());

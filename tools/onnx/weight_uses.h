@@ -52,6 +52,10 @@ std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph);
 /// ("p_fc_weight" is "fc.weight"); empty for other files.
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
 
+/// PyTorch's newer exporter names a value that it folded after the function that gave it: "index_select" for
+/// "index_select_3".
+std::string_view function_of(std::string_view name);
+
 class WeightUses {
  public:
   explicit WeightUses(rt_onnx::GraphProto& graph);
