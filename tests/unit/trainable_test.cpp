@@ -140,7 +140,7 @@ TEST(Trainable, BuffersAreFrozenUnlessNamed) {
   const TrainReport report = report_of({.known = known});
   EXPECT_EQ(report.trained, Names{"bias"});
   EXPECT_EQ(report.frozen, Names{"weight"});
-  EXPECT_EQ(report.frozen_buffers, 1u);
+  EXPECT_EQ(report.frozen_buffers, Names{"weight"});
   EXPECT_EQ(report_of({.trainable = {"*"}, .known = known}).trained, Names{"bias"});
   EXPECT_EQ(report_of({.trainable = {"*", "scale"}, .known = known}).trained, (Names{"bias", "scale"}));
 }

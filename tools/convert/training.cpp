@@ -42,8 +42,10 @@ std::string training_text(const compiler::TrainReport& report) {
   std::string out = text("training    ", report.trained.size(), " weights of ",
                          grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
                          report.frozen.size(), " frozen");
-  if (report.frozen_buffers > 0)
-    append(out, ", ", report.frozen_buffers, " of them buffers and constants of the framework's model");
+  if (!report.frozen_buffers.empty())
+    append(out, ", ", report.frozen_buffers.size(),
+           " of them buffers and constants of the framework's model (",
+           compiler::listed(report.frozen_buffers, 4), ")");
   if (!report.single.empty()) {
     append(out, "; not trained: ", compiler::listed(report.single, 4),
            ", single values that may be constants of formulas (--trainable '*,", report.single.front(),

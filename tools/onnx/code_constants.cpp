@@ -12,8 +12,8 @@
 namespace librt::onnx {
 namespace {
 
-constexpr double kMasked =
-    -1e4;  ///< what is added to scores that a softmax makes 0; -inf and -3.4e38 as well
+/// What is added to scores that a softmax makes 0 is at most this.
+constexpr double kMasked = -1e4;
 
 bool is_weight_of_layer(const WeightUse& use) {
   return use.role.is_layer && use.role.kind != "bias";
@@ -97,12 +97,15 @@ class Table {
       if (extent != 1) dims.push_back(extent);
     if (dims.size() != 2 || dims[0] < kFewestPositions) return false;
     const int64_t rows = dims[0], columns = dims[1];
+    int64_t positions = 0;
     std::vector<bool> is_padding(static_cast<size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) {
       int64_t column = 0;
       while (column < columns && at(row * columns + column) == 0) ++column;
       is_padding[static_cast<size_t>(row)] = column == columns;
+      positions += column < columns;
     }
+    if (positions < kFewestPositions) return false;
     const double tolerance = type_ == DType::F32 ? 3e-3 : 1.5e-2;  // angles of many positions are rounded
     bool oscillates = false;
     for (int64_t column = 0; column < columns; ++column) {

@@ -51,10 +51,10 @@ struct TrainOptions {
 
 struct TrainReport {
   std::vector<std::string> trained, frozen;  ///< frozen: buffers as well
-  size_t frozen_buffers = 0;
-  size_t detached = 0;                    ///< values that stop the gradient
-  std::vector<std::string> single;        ///< not trained: see KnownWeights
-  std::vector<std::string> batch_states;  ///< set by each forward pass: running values, random counters
+  std::vector<std::string> frozen_buffers;   ///< those that KnownWeights lists
+  size_t detached = 0;                       ///< values that stop the gradient
+  std::vector<std::string> single;           ///< not trained: see KnownWeights
+  std::vector<std::string> batch_states;     ///< set by each forward pass: running values, random counters
   int64_t trained_elements = 0;
   bool stripped_activation = false;  ///< the net ended in a softmax or sigmoid, which the loss contains
 };

@@ -149,7 +149,7 @@ Status choose_parameters(Training& training) {
       continue;
     }
     report.frozen.push_back(value.name);
-    if (known.buffers.contains(value.name)) ++report.frozen_buffers;
+    if (known.buffers.contains(value.name)) report.frozen_buffers.push_back(value.name);
     if (is_wanted(value.name) && !patterns.empty())
       refused.push_back(text(value.name, " (", name_of(value.dtype), ")"));
   }
