@@ -115,6 +115,16 @@ TEST(KnownWeights, OnAndOffOfOneHot) {
   EXPECT_EQ(file.buffers(), Strings{"values"});
 }
 
+TEST(KnownWeights, InitialStatesOfZeros) {
+  FileOfWeights file;
+  file.tensor("zeros", {1, 2, 2}, {0, 0, 0, 0});
+  file.tensor("learned", {1, 2, 2}, {0, 0, 0, 1});
+  file.tensor("bias", {1, 4}, {0, 0, 0, 0});
+  add_node(file.graph(), "RNN", {"x", "w", "r", "bias", "", "zeros"}, "a");
+  add_node(file.graph(), "RNN", {"a", "w", "r", "bias", "", "learned"}, "y");
+  EXPECT_EQ(file.buffers(), Strings{"zeros"});
+}
+
 TEST(KnownWeights, ConstantNodesOfPyTorch) {
   const auto build = [](FileOfWeights& file) {
     file.constant("computed", {2}, {1, 2});
@@ -203,10 +213,45 @@ TEST(Retie, TheCopiesOfABatchAreOne) {
   EXPECT_EQ(node.output(0), "expand_1");
 }
 
+/// Keras has one bias, ONNX two in a row: the second is zero and stays so. A GRU that resets after the matmul
+/// has two.
+TEST(Retie, TheBiasOfAKerasLayerIsOne) {
+  for (const bool is_keras : {false, true}) {
+    FileOfWeights file(is_keras ? "tf2onnx" : "pytorch");
+    file.proto.add_opset_import()->set_version(17);
+    file.tensor("one", {1, 8}, {1, 2, 3, 4, 0, 0, 0, 0});
+    file.tensor("both", {1, 6}, {1, 2, 3, 0, 0, 0});
+    add_node(file.graph(), "LSTM", {"x", "w", "r", "one"}, "a");
+    auto& after = *add_node(file.graph(), "GRU", {"a", "w", "r", "both"}, "y").add_attribute();
+    after.set_name("linear_before_reset");
+    after.set_type(2);
+    after.set_i(1);
+    retie(file.proto, "");
+    Strings names;
+    for (const auto& tensor : file.graph().initializer()) names.insert(tensor.name());
+    EXPECT_EQ(names, is_keras ? (Strings{"both", "one.input", "one.pads"}) : (Strings{"both", "one"}));
+    const auto& last = file.graph().node(file.graph().node_size() - 1);
+    EXPECT_EQ(last.op_type(), is_keras ? "Pad" : "GRU");
+  }
+}
+
+/// The exporter writes an RNN as linear layers with weights of other names.
+TEST(WeightsFile, OperandsOfALinearCallAreParametersByTheirPlace) {
+  FileOfWeights file;
+  file.signature("p_w: PARAMETER target='rnn.weight_hh_l0'\np_b: PARAMETER target='rnn.bias_hh_l0'\n");
+  file.tensor("val_0", {2, 3}, {1, 2, 3, 4, 5, 6});
+  file.call(
+      add_node(file.graph(), "MatMul", {"x", "val_0"}, "y"),
+      "%linear : call_function[target=torch.ops.aten.linear.default](args = (%x, %p_w, %p_b), kwargs = {})");
+  untie(file.proto, {});
+  EXPECT_EQ(file.graph().initializer(0).name(), "rnn.weight_hh_l0");
+  EXPECT_EQ(transposed_weights(file.proto), Strings{"rnn.weight_hh_l0"});
+}
+
 TEST(KnownWeights, LiteralsOfTensorFlow) {
   FileOfWeights file("tf2onnx");
   for (const char* name : {"net/scale/ReadVariableOp:0", "net/shift/Sub/y:0", "net/table/Const:0",
-                           "const_fold_opt__1", "ConstantFolding/net/truediv_recip:0"})
+                           "const_fold_opt__1", "ConstantFolding/net/truediv_recip:0", "net/zeros:0"})
     file.tensor(name, {2}, {1, 2});
   file.tensor("net/kernel/Const:0", {2, 2}, {1, 2, 3, 4});
   const char* before = "x";
@@ -215,8 +260,8 @@ TEST(KnownWeights, LiteralsOfTensorFlow) {
              text("after_", tensor.name()).c_str());
     before = file.graph().node(file.graph().node_size() - 1).output(0).c_str();
   }
-  EXPECT_EQ(file.buffers(),
-            (Strings{"ConstantFolding/net/truediv_recip:0", "net/shift/Sub/y:0", "net/table/Const:0"}));
+  EXPECT_EQ(file.buffers(), (Strings{"ConstantFolding/net/truediv_recip:0", "net/shift/Sub/y:0",
+                                     "net/table/Const:0", "net/zeros:0"}));
 }
 
 /// PyTorch's newer exporter folds the transpose of a linear layer's weight [outputs, inputs].

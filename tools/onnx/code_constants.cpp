@@ -19,6 +19,12 @@ bool is_weight_of_layer(const WeightUse& use) {
   return use.role.is_layer && use.role.kind != "bias";
 }
 
+/// Of a recurrent layer.
+bool is_initial_state(const WeightUse& use) {
+  const std::string& op = use.node->op_type();
+  return use.input >= 5 && use.input <= 6 && (op == "LSTM" || op == "GRU" || op == "RNN");
+}
+
 bool is_embedding_and_matmul(const std::vector<WeightUse>& uses) {
   const auto reads = [&](const char* kind) {
     return std::any_of(uses.begin(), uses.end(), [&](const WeightUse& use) { return use.role.kind == kind; });
@@ -32,6 +38,13 @@ bool gives_parts(std::string_view function) {
                                                        "index",  "index_select", "narrow", "repeat",
                                                        "select", "slice",        "split",  "tile"};
   return std::find(kParts.begin(), kParts.end(), function) != kParts.end();
+}
+
+/// Functions that apply parameters, here to constants.
+bool applies_parameters(std::string_view function) {
+  constexpr std::array<std::string_view, 9> kLayers = {
+      "addmm", "batch_norm", "conv1d", "conv2d", "conv3d", "group_norm", "layer_norm", "linear", "rms_norm"};
+  return std::find(kLayers.begin(), kLayers.end(), function) != kLayers.end();
 }
 
 /// Functions of no parameter, or that networks compute tables of angles with.
@@ -53,11 +66,12 @@ bool is_rotary_table(std::string_view name) {
   return name == "inv_freq" || name.ends_with(".inv_freq") || name.ends_with(".original_inv_freq");
 }
 
-/// TensorFlow names a literal "layer/Const", or after the operand that it is: "layer/Sub/y".
+/// TensorFlow names a literal "layer/Const" or "layer/zeros", or after the operand that it is: "layer/Sub/y".
 bool is_tensorflow_literal(std::string_view name) {
   name = name.substr(0, name.rfind(':'));
   const std::string_view last = name.substr(name.rfind('/') + 1);
-  return last == "x" || last == "y" || last == "Const" || last.starts_with("Const_") ||
+  const std::string_view function = function_of(last);
+  return last == "x" || last == "y" || function == "Const" || function == "zeros" || function == "ones" ||
          last.ends_with("_recip");
 }
 
@@ -155,6 +169,7 @@ class CodeConstants {
   enum class Exporter { Other, PyTorch, PyTorchDynamo, TensorFlow };
 
   bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
+  bool is_zero(const rt_onnx::TensorProto& tensor);
 
   Exporter exporter_ = Exporter::Other;
   /// PyTorchDynamo: listed parameters that are no tensor of the file, and that no call reads by another name.
@@ -198,6 +213,7 @@ bool CodeConstants::contains(const FloatTensor& tensor) {
   const auto all = [&](const auto& condition) { return std::all_of(uses.begin(), uses.end(), condition); };
   if (all([](const WeightUse& use) { return use.node->op_type() == "OneHot" && use.input == 2; }))
     return true;
+  if (all(is_initial_state) && is_zero(*tensor.tensor)) return true;
   const bool is_weight = !all([](const WeightUse& use) { return !is_weight_of_layer(use); });
   switch (exporter_) {
     case Exporter::PyTorchDynamo:
@@ -220,6 +236,8 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
                                            const std::vector<WeightUse>& uses) const {
   for (const WeightUse& use : uses)
     if (!uses_.has_call(*use.node) || !uses_.parameters_of(*use.node).empty()) return false;
+  const std::string_view function = function_of(name);
+  if (applies_parameters(function)) return false;
   if (lost_.empty()) return true;
   // It may have been computed from a lost one: by its name a part of one, a layer's weight, or read by the
   // module of one.
@@ -228,11 +246,16 @@ bool CodeConstants::is_computed_by_pytorch(const std::string& name,
              return is_owned_by(*use.module, parameter);
            });
   };
-  const std::string_view function = function_of(name);
   if (creates(function)) return true;
   return !gives_parts(function) && !name.starts_with("val_") &&
          std::none_of(uses.begin(), uses.end(), is_weight_of_layer) &&
          std::none_of(uses.begin(), uses.end(), reads_for_lost);
+}
+
+bool CodeConstants::is_zero(const rt_onnx::TensorProto& tensor) {
+  const auto elements = reader_.view(tensor);
+  return elements.ok() && std::all_of(elements->data, elements->data + elements->size,
+                                      [](std::byte each) { return each == std::byte{}; });
 }
 
 }  // namespace

@@ -64,11 +64,20 @@ void add_transpose(rt_onnx::GraphProto& graph, const std::string& from, const st
   order.add_ints(0);
 }
 
+constexpr int64_t kPadTakesOperands = 11;  // the opset
+
+int64_t opset_of(const rt_onnx::ModelProto& model) {
+  for (const auto& entry : model.opset_import())
+    if (entry.domain().empty() || entry.domain() == "ai.onnx") return entry.version();
+  return 0;
+}
+
 class Retie {
  public:
-  Retie(rt_onnx::GraphProto& graph, const std::string& external_folder, const std::set<std::string>& kept)
-      : graph_(graph), uses_(graph), reader_(external_folder), named_(kept) {
-    for (const auto& [key, name] : signature_of(graph)) {
+  Retie(rt_onnx::ModelProto& model, const std::string& external_folder, const std::set<std::string>& kept)
+      : graph_(*model.mutable_graph()), uses_(graph_), reader_(external_folder), named_(kept) {
+    is_keras_ = model.producer_name() == "tf2onnx" && opset_of(model) >= kPadTakesOperands;
+    for (const auto& [key, name] : signature_of(graph_)) {
       named_.insert(name);
       is_listed_ = true;
     }
@@ -76,16 +85,19 @@ class Retie {
 
   void run() {
     std::vector<const rt_onnx::TensorProto*> embeddings, matmuls;
-    std::vector<rt_onnx::TensorProto*> repeated;
+    std::vector<rt_onnx::TensorProto*> repeated, biases;
     for (const FloatTensor& tensor : float_tensors(graph_)) {
       if (tensor.is_node) continue;
       const std::vector<WeightUse> found = uses_.of(tensor.name);
       const bool may_go = !named_.contains(tensor.name) && !uses_.is_output(tensor.name) && !found.empty();
       if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
+      if (may_go && is_keras_ && found.size() == 1 && is_bias_of_one(found[0], *tensor.tensor))
+        biases.push_back(tensor.tensor);
       if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);
       if (may_go && std::all_of(found.begin(), found.end(), is_matmul_of)) matmuls.push_back(tensor.tensor);
     }
     for (rt_onnx::TensorProto* const tensor : repeated) expand(*tensor);
+    for (rt_onnx::TensorProto* const tensor : biases) pad(*tensor);
     join_transposes(embeddings, matmuls);
   }
 
@@ -119,17 +131,61 @@ class Retie {
     if (!elements.ok()) return;
     const std::string first(reinterpret_cast<const char*>(elements->data),
                             elements->size / static_cast<size_t>(tensor.dims(0)));
-    rt_onnx::TensorProto shape;
-    shape.set_name(extents);
-    shape.set_data_type(7);  // int64
-    shape.add_dims(tensor.dims_size());
-    for (const int64_t extent : tensor.dims()) shape.add_int64_data(extent);
+    const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
     tensor.set_name(one);
     tensor.set_dims(0, 1);
     tools::clear_elements(tensor);
     tensor.set_raw_data(first);
-    *graph_.add_initializer() = std::move(shape);
+    add_integers(extents, dims);
     add_node(graph_, "Expand", one, name).add_input(extents);
+  }
+
+  /// ONNX has two biases in a row, of the input and of the recurrence; a layer of Keras has one, and zeros
+  /// follow it. A GRU that resets after the matmul has two.
+  bool is_bias_of_one(const WeightUse& use, const rt_onnx::TensorProto& tensor) {
+    const std::string& op = use.node->op_type();
+    const auto is_after = [](const auto& attribute) {
+      return attribute.name() == "linear_before_reset" && attribute.i() != 0;
+    };
+    const auto& attributes = use.node->attribute();
+    const bool is_recurrent = op == "LSTM" || op == "RNN" ||
+                              (op == "GRU" && std::none_of(attributes.begin(), attributes.end(), is_after));
+    if (!is_recurrent || use.input != 3 || !use.path.empty() || tensor.dims_size() != 2) return false;
+    const auto elements = reader_.view(tensor);  // its extents are checked
+    if (!elements.ok() || elements->size == 0 || tensor.dims(1) % 2 != 0) return false;
+    const size_t row = elements->size / static_cast<size_t>(tensor.dims(0));
+    for (size_t at = 0; at < elements->size; at += row)
+      if (std::any_of(elements->data + at + row / 2, elements->data + at + row,
+                      [](std::byte each) { return each != std::byte{}; }))
+        return false;
+    return true;
+  }
+
+  /// The first half of each row remains, under a name of its own, and a Pad by zeros.
+  void pad(rt_onnx::TensorProto& tensor) {
+    const std::string name = tensor.name(), half = text(name, ".input"), pads = text(name, ".pads");
+    if (uses_.is_taken(half) || uses_.is_taken(pads)) return;
+    const auto elements = reader_.view(tensor);
+    if (!elements.ok()) return;
+    const size_t row = elements->size / static_cast<size_t>(tensor.dims(0));
+    std::string kept;
+    for (size_t at = 0; at < elements->size; at += row)
+      kept.append(reinterpret_cast<const char*>(elements->data) + at, row / 2);
+    const int64_t columns = tensor.dims(1) / 2;
+    tensor.set_name(half);
+    tensor.set_dims(1, columns);
+    tools::clear_elements(tensor);
+    tensor.set_raw_data(kept);
+    add_integers(pads, {0, 0, 0, columns});
+    add_node(graph_, "Pad", half, name).add_input(pads);
+  }
+
+  void add_integers(const std::string& name, const std::vector<int64_t>& values) {
+    auto& tensor = *graph_.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(7);  // int64
+    tensor.add_dims(static_cast<int64_t>(values.size()));
+    for (const int64_t value : values) tensor.add_int64_data(value);
   }
 
   void join_transposes(const std::vector<const rt_onnx::TensorProto*>& embeddings,
@@ -183,13 +239,14 @@ class Retie {
   InitializerReader reader_;
   std::set<std::string> named_;  ///< parameters and buffers of PyTorch, and what the caller keeps
   bool is_listed_ = false;       ///< the file lists the parameters
+  bool is_keras_ = false;
 };
 
 }  // namespace
 
 void retie(rt_onnx::ModelProto& model, const std::string& external_folder,
            const std::set<std::string>& kept) {
-  if (model.has_graph()) Retie(*model.mutable_graph(), external_folder, kept).run();
+  if (model.has_graph()) Retie(model, external_folder, kept).run();
 }
 
 }  // namespace librt::onnx

@@ -202,8 +202,9 @@ std::vector<std::string> WeightUses::parameters_of(const rt_onnx::NodeProto& nod
   return found;
 }
 
-// The parameter whose name ends with the role's leaf. A convolution with a folded normalization has the
-// metadata of the normalization's call.
+// The parameter whose name ends with the role's leaf; of a linear layer's call the operand in that place, as
+// a recurrent layer has "weight_ih_l0". A convolution with a folded normalization has the metadata of the
+// normalization's call.
 std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const {
   const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
   if (call == nullptr || role.leaf.empty()) return "";
@@ -214,7 +215,14 @@ std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const Weigh
     if (!found.empty()) return "";
     found = name;
   }
-  return found;
+  if (!found.empty() || !is_call_of(node, "aten.linear.")) return found;
+  const int operand = role.leaf == "weight" ? 1 : 2;
+  size_t at = call->find("args = (");
+  for (int i = 0; i < operand && at != std::string::npos; ++i) at = call->find(", ", at + 1);
+  if (at == std::string::npos || call->compare(at, 3, ", %") != 0) return "";
+  const std::string_view rest = std::string_view(*call).substr(at + 3);
+  const auto entry = signature_.find(std::string(rest.substr(0, rest.find_first_of(",)"))));
+  return entry == signature_.end() ? "" : entry->second;
 }
 
 WeightRole WeightUses::role_of(const rt_onnx::NodeProto& node, int input) const {
