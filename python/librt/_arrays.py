@@ -22,6 +22,20 @@ _NUMPY_NAMES = {
     "bool": "bool",
 }
 
+# Element types of ml_dtypes that are narrower than librt's, and those that hold their values, as rtconvert has it for
+# inputs of a model.
+_WIDER = {
+    "int2": "int8",
+    "int4": "int8",
+    "uint2": "uint8",
+    "uint4": "uint8",
+    "float4_e2m1fn": "float16",
+    "float8_e4m3fn": "float16",
+    "float8_e4m3fnuz": "float16",
+    "float8_e5m2": "float16",
+    "float8_e5m2fnuz": "float16",
+}
+
 
 def _numpy_dtype(name: str) -> Any:
     import numpy
@@ -74,6 +88,7 @@ def to_buffer(value: Any, name: str, dtype: str | None) -> tuple[Any, str | None
         )
     if array.dtype.name == "bfloat16":
         return numpy.ascontiguousarray(array).view(numpy.uint16), "bf16"
+    array = array.astype(_WIDER.get(array.dtype.name, array.dtype), copy=False)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise TypeError(f"{name}: NumPy's element type {array.dtype} is none of librt")
     if array.ndim > 8:

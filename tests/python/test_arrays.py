@@ -121,6 +121,15 @@ class ElementTypes(unittest.TestCase):
         self.assertEqual(numpy.asarray(y, numpy.float32).tolist(), [1.5, -2, numpy.inf])
         self.assertEqual(numpy.asarray(session(x=y)["y"]).astype("f4").tolist(), [1.5, -2, numpy.inf])
 
+    def test_types_narrower_than_librts(self):
+        if ml_dtypes is None:
+            self.skipTest("ml_dtypes is not installed")
+        for narrow, wider in (("int4", "i8"), ("uint4", "u8"), ("float8_e4m3fn", "f16"), ("float8_e5m2", "f16")):
+            numbers = [1, 2, 7] if wider == "u8" else [1, -2, 4]
+            tensor = librt.Tensor(numpy.array(numbers, getattr(ml_dtypes, narrow)))
+            self.assertEqual(tensor.dtype, wider)
+            self.assertEqual(numpy.asarray(tensor).tolist(), numbers)
+
 
 class Layouts(unittest.TestCase):
     def test_strides(self):
