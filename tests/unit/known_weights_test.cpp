@@ -243,9 +243,28 @@ TEST(WeightsFile, OperandsOfALinearCallAreParametersByTheirPlace) {
   file.call(
       add_node(file.graph(), "MatMul", {"x", "val_0"}, "y"),
       "%linear : call_function[target=torch.ops.aten.linear.default](args = (%x, %p_w, %p_b), kwargs = {})");
-  untie(file.proto, {});
+  const Untied untied = untie(file.proto, {});
   EXPECT_EQ(file.graph().initializer(0).name(), "rnn.weight_hh_l0");
-  EXPECT_EQ(transposed_weights(file.proto), Strings{"rnn.weight_hh_l0"});
+  EXPECT_EQ(untied.transposed, Strings{"rnn.weight_hh_l0"});
+}
+
+/// The older exporter names a folded transpose after the operator, and the node after the layer.
+TEST(WeightsFile, LinearLayersOfTheOlderExporter) {
+  FileOfWeights file("pytorch");
+  for (const char* name : {"onnx::MatMul_5", "onnx::MatMul_6", "onnx::MatMul_7"})
+    file.tensor(name, {2, 2}, {1, 2, 3, static_cast<float>(name[13])});
+  const auto node = [&](const char* op, std::initializer_list<const char*> inputs, const char* output,
+                        const char* name) { add_node(file.graph(), op, inputs, output).set_name(name); };
+  node("MatMul", {"x", "onnx::MatMul_5"}, "a", "/layers.0/fc/MatMul");
+  node("Add", {"net.layers.0.fc.bias", "a"}, "b", "/layers.0/fc/Add");
+  node("MatMul", {"b", "onnx::MatMul_6"}, "c", "/attention/MatMul");  // of a module that does more
+  node("Softmax", {"c"}, "d", "/attention/Softmax");
+  node("MatMul", {"d", "onnx::MatMul_7"}, "y", "/MatMul");  // of the whole net
+  const Untied untied = untie(file.proto, {});
+  EXPECT_EQ(untied.transposed, Strings{"net.layers.0.fc.weight"});
+  Strings names;
+  for (const auto& tensor : file.graph().initializer()) names.insert(tensor.name());
+  EXPECT_EQ(names, (Strings{"net.layers.0.fc.weight", "onnx::MatMul_6", "onnx::MatMul_7"}));
 }
 
 TEST(KnownWeights, LiteralsOfTensorFlow) {
@@ -276,8 +295,8 @@ TEST(WeightsFile, LinearLayersHaveTheLayoutOfPyTorch) {
   file.call(
       add_node(file.graph(), "MatMul", {"a", "w"}, "y"),
       "%matmul : call_function[target=torch.ops.aten.matmul.default](args = (%linear, %p_w), kwargs = {})");
-  untie(file.proto, {});
-  EXPECT_EQ(transposed_weights(file.proto), Strings{"fc.weight"});
+  const Untied untied = untie(file.proto, {});
+  EXPECT_EQ(untied.transposed, Strings{"fc.weight"});
 
   const auto array = [](const char* name, std::vector<int64_t> dims, const std::vector<float>& elements) {
     const auto bytes = std::as_bytes(std::span(elements));
@@ -285,8 +304,8 @@ TEST(WeightsFile, LinearLayersHaveTheLayoutOfPyTorch) {
         .name = name, .type = DType::F32, .dims = std::move(dims), .bytes = {bytes.begin(), bytes.end()}};
   };
   const std::vector<float> turned{10, 40, 20, 50, 30, 60}, plain{9, 8, 7, 6, 5, 4, 3, 2, 1};
-  const auto replaced =
-      replace_weights(file.proto, {array("fc.weight", {3, 2}, turned), array("w", {3, 3}, plain)}, "");
+  const auto replaced = replace_weights(
+      file.proto, {array("fc.weight", {3, 2}, turned), array("w", {3, 3}, plain)}, untied.transposed, "");
   ASSERT_TRUE(replaced.ok()) << replaced.status().message();
   const auto held = [&](const char* name) {
     const std::string& bytes = weights_of(file.proto).at(name)->raw_data();
@@ -296,7 +315,8 @@ TEST(WeightsFile, LinearLayersHaveTheLayoutOfPyTorch) {
   };
   EXPECT_EQ(held("fc.weight"), (std::vector<float>{10, 20, 30, 40, 50, 60}));
   EXPECT_EQ(held("w"), plain);
-  const auto refused = replace_weights(file.proto, {array("fc.weight", {2, 3}, turned)}, "");
+  const auto refused =
+      replace_weights(file.proto, {array("fc.weight", {2, 3}, turned)}, untied.transposed, "");
   EXPECT_NE(refused.status().message().find("expected the shape [3,2], found [2,3]"), std::string::npos)
       << refused.status().message();
 }

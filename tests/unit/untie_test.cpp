@@ -316,7 +316,7 @@ TEST(Untie, ConstantsOfFormulasStayAsTheyAre) {
   net.node("Add", {"a", "mask"}, "b");
   net.node("Mul", {"b", "scale"}, "c");
   net.node("Add", {"c", "mask"}, "y");
-  EXPECT_TRUE(untie(net.proto, {}).empty());
+  EXPECT_TRUE(untie(net.proto, {}).shared.empty());
   EXPECT_EQ(net.names(), (Names{"mask", "scale"}));
 }
 

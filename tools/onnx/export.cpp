@@ -204,10 +204,11 @@ class Exporter {
 
 namespace {
 
-/// The file with the states' values, which are pending, and how many those are.
+/// The file with the states' values, which are pending, and how many those are. transposed: as of Untied.
 Result<ExportedWeights> put_weights(const std::string& source, const std::string& folder,
                                     const std::vector<State>& states, const std::vector<std::string>& tie,
-                                    rt_onnx::ModelProto& model, std::vector<PendingElements>& pending) {
+                                    rt_onnx::ModelProto& model, std::vector<PendingElements>& pending,
+                                    std::set<std::string>& transposed) {
   RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid_model(
@@ -218,7 +219,8 @@ Result<ExportedWeights> put_weights(const std::string& source, const std::string
   for (const State& state : states) names.insert(state.name);
   retie(model, folder, names);
   Exporter exporter(folder, states);
-  if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
+  if (!exporter.finds_all(model))
+    transposed = untie(model, {.tie = tie, .external_folder = folder}).transposed;
   RT_TRY(exporter.run(model, pending).in(source));
   return exporter.exported();
 }
@@ -230,8 +232,9 @@ Result<ExportedWeights> export_weights(const std::string& source, const std::vec
                                        bool external) {
   rt_onnx::ModelProto model;
   std::vector<PendingElements> pending;
+  std::set<std::string> turned;
   const std::string folder = folder_of(source);
-  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending));
+  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending, turned));
   RT_ASSIGN(exported.file, write_model_file(model, std::move(pending), target,
                                             {.external = external, .source_folder = folder}));
   return exported;
@@ -241,13 +244,13 @@ Result<ExportedWeights> export_safetensors(const std::string& source, const std:
                                            const std::string& target, const std::vector<std::string>& tie) {
   rt_onnx::ModelProto model;
   std::vector<PendingElements> pending;
+  std::set<std::string> turned;
   const std::string folder = folder_of(source);
-  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending));
+  RT_ASSIGN(ExportedWeights exported, put_weights(source, folder, states, tie, model, pending, turned));
   RT_TRY(fill_elements(pending));
   retie(model, folder);
-  untie(model, {.tie = tie, .external_folder = folder});
-  const std::set<std::string> turned = transposed_weights(model),
-                              constants = unnamed_constants(model, folder);
+  turned.merge(untie(model, {.tie = tie, .external_folder = folder}).transposed);
+  const std::set<std::string> constants = unnamed_constants(model, folder);
   tools::Safetensors content;
   content.metadata.emplace_back("format", "pt");  // what readers of PyTorch's weights ask for
   for (const auto& [name, tensor] : weights_of(model)) {

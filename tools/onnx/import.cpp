@@ -20,12 +20,14 @@ Result<ModelGraph> import_onnx_proto(rt_onnx::ModelProto& proto, const ImportOpt
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
+  Untied untied;
   if (options.weights != nullptr || options.untie) {
     retie(proto, options.external_folder);
-    report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
+    untied = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
+    report.shared = std::move(untied.shared);
   }
   if (options.weights != nullptr) {
-    auto replaced = replace_weights(proto, *options.weights, options.external_folder);
+    auto replaced = replace_weights(proto, *options.weights, untied.transposed, options.external_folder);
     if (!replaced.ok()) return std::move(replaced).status().in(options.weights_source);
     report.kept = std::move(replaced->kept);
   }

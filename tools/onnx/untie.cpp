@@ -75,10 +75,10 @@ class Untie {
     for (const auto& [key, name] : signature_of(graph_)) original_names_.insert(name);
   }
 
-  std::vector<SharedWeight> run() {
+  Untied run() {
     for (const FloatTensor& weight : float_tensors(graph_)) split(weight.name, *weight.tensor);
     remove_unused();
-    return std::move(report_);
+    return {std::move(report_), std::move(transposed_)};
   }
 
  private:
@@ -242,12 +242,24 @@ class Untie {
           if (node->op_type() == "Identity" && node->output(0) == parameter.alias()) removed_.insert(node);
       } else {
         names.push_back(unique(name_for(parameter, keeps == parameters.end() ? nullptr : &*keeps, name)));
+        if (is_folded_transpose(parameter, name, tensor)) transposed_.insert(names.back());
         redirect(parameter, owners, names.back());
       }
       rt_onnx::TensorProto* copy = graph_.add_initializer();
       *copy = tensor;
       copy->set_name(names.back());
     }
+  }
+
+  /// The weight of a linear layer [outputs, inputs] with the transpose that PyTorch computes with.
+  bool is_folded_transpose(const Parameter& parameter, const std::string& name,
+                           const rt_onnx::TensorProto& tensor) const {
+    return tensor.dims_size() == 2 &&
+           std::all_of(parameter.uses.begin(), parameter.uses.end(), [&](const WeightUse* use) {
+             return !use->parameter.empty() && use->path.empty() && use->node->op_type() == "MatMul" &&
+                    use->input == 1 &&
+                    (name.starts_with(kFoldedMatMul) || uses_.is_call_of(*use->node, "aten.linear."));
+           });
   }
 
   /// Whether the name ends with the role's leaf ("weight").
@@ -322,13 +334,14 @@ class Untie {
   std::set<std::string> original_names_;  ///< of parameters and buffers in PyTorch
   std::map<std::string, int> copies_;     ///< the last number that unique() gave, by name
   std::vector<SharedWeight> report_;
+  std::set<std::string> transposed_;
   std::set<const rt_onnx::NodeProto*> removed_;
   std::set<std::string> unread_;  ///< initializers without any use left
 };
 
 }  // namespace
 
-std::vector<SharedWeight> untie(rt_onnx::ModelProto& model, const UntieOptions& options) {
+Untied untie(rt_onnx::ModelProto& model, const UntieOptions& options) {
   if (!model.has_graph()) return {};
   name_nested_weights(model);
   return Untie(model, options).run();

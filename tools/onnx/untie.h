@@ -16,6 +16,7 @@
 //    equal, as in a new bias or scale: these are never tied.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,15 @@ struct UntieOptions {
   std::string external_folder;   ///< of external data
 };
 
+struct Untied {
+  std::vector<SharedWeight> shared;
+  /// Weights of linear layers that got their name in PyTorch here, and that the file holds transposed,
+  /// [inputs, outputs], as its exporters fold them.
+  std::set<std::string> transposed;
+};
+
 /// Gives every parameter its own initializer, in the main graph (nested_weights.h). The model computes the
 /// same.
-std::vector<SharedWeight> untie(rt_onnx::ModelProto& model, const UntieOptions& options);
+Untied untie(rt_onnx::ModelProto& model, const UntieOptions& options);
 
 }  // namespace librt::onnx

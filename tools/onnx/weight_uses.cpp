@@ -129,6 +129,13 @@ void WeightUses::add_graph(rt_onnx::GraphProto& graph, int depth) {
       names_.insert(output);
       makers_[output] = node.op_type();
     }
+    if (const auto module = depth == 0 ? module_of(node) : std::nullopt) {
+      Module& entry = modules_[*module];
+      entry.matmuls += node.op_type() == "MatMul";
+      entry.has_others = entry.has_others || !is_one_of(node.op_type(), {"MatMul", "Add"});
+      for (const std::string& input : node.input())
+        if (node.op_type() == "Add" && input.ends_with(".bias")) entry.bias = input;
+    }
     if (depth >= kMostBodies) continue;  // the importer refuses it
     each_body(node, [&](rt_onnx::GraphProto& body) { add_graph(body, depth + 1); });
   }
@@ -173,6 +180,7 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
     use.role = role_of(*read.node, read.input);
     use.module = module_of(*read.node);
     use.parameter = parameter_of(*read.node, use.role);
+    if (use.parameter.empty()) use.parameter = linear_weight_of(name, use);
     found.push_back(std::move(use));
   }
 }
@@ -223,6 +231,21 @@ std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const Weigh
   const std::string_view rest = std::string_view(*call).substr(at + 3);
   const auto entry = signature_.find(std::string(rest.substr(0, rest.find_first_of(",)"))));
   return entry == signature_.end() ? "" : entry->second;
+}
+
+// The older exporter folds the transpose of a linear layer's weight into "onnx::MatMul_12"; the node's name
+// has the layer.
+std::string WeightUses::linear_weight_of(const std::string& name, const WeightUse& use) const {
+  if (!name.starts_with(kFoldedMatMul) || !use.path.empty() || use.input != 1 || !use.module ||
+      use.module->empty())
+    return "";
+  const auto module = modules_.find(*use.module);
+  const bool is_linear =
+      module != modules_.end() && module->second.matmuls == 1 && !module->second.has_others;
+  if (!is_linear) return "";
+  // Modules that are not called themselves are not in the node's name, but in that of the bias.
+  const std::string& bias = module->second.bias;
+  return (bias.empty() ? *use.module : bias.substr(0, bias.rfind('.'))) + ".weight";
 }
 
 WeightRole WeightUses::role_of(const rt_onnx::NodeProto& node, int input) const {

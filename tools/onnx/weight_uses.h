@@ -31,7 +31,7 @@ struct WeightUse {
   std::vector<rt_onnx::NodeProto*> path;  ///< nodes from the initializer on that pass it through
   std::string alias;                      ///< the name that an Identity at the start of the path gives it
   std::optional<std::string> module;      ///< of the node: "layers.0.linear1"; "" is the whole net
-  std::string parameter;                  ///< the operand's name in PyTorch, from metadata; else empty
+  std::string parameter;  ///< the operand's name in PyTorch, where the file shows it; else empty
 };
 
 /// Whether the tensor has a type of weights that are trained: f32, f16 or bf16.
@@ -51,6 +51,9 @@ std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph);
 /// The parameters and buffers of a net that PyTorch's newer exporter wrote, by its names in the metadata
 /// ("p_fc_weight" is "fc.weight"); empty for other files.
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
+
+/// How PyTorch's older exporter names the second operand of a MatMul that it computed.
+inline constexpr std::string_view kFoldedMatMul = "onnx::MatMul_";
 
 /// PyTorch's newer exporter names a value that it folded after the function that gave it: "index_select" for
 /// "index_select_3".
@@ -82,8 +85,17 @@ class WeightUses {
   bool passes_on(const Read& read) const;
   WeightRole role_of(const rt_onnx::NodeProto& node, int input) const;
   std::string parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const;
+  std::string linear_weight_of(const std::string& name, const WeightUse& use) const;
+
+  /// The nodes of a module itself, in the main graph.
+  struct Module {
+    int matmuls = 0;
+    bool has_others = false;  ///< other than Add
+    std::string bias;         ///< "layer.bias", which an Add reads
+  };
 
   std::map<std::string, std::vector<Read>> reads_;
+  std::map<std::string, Module> modules_;
   std::map<std::string, std::string> makers_;  ///< the operator that produces a value
   std::set<std::string> outputs_, names_;
   std::map<std::string, std::string> signature_;

@@ -82,27 +82,11 @@ Weights weights_of(rt_onnx::ModelProto& model) {
   return weights;
 }
 
-std::set<std::string> transposed_weights(rt_onnx::ModelProto& model) {
-  std::set<std::string> names;
-  const WeightUses uses(*model.mutable_graph());
-  for (const FloatTensor& tensor : float_tensors(*model.mutable_graph())) {
-    const std::vector<WeightUse> found = uses.of(tensor.name);
-    const auto is_folded = [&](const WeightUse& use) {
-      return use.parameter == tensor.name && use.path.empty() && use.node->op_type() == "MatMul" &&
-             use.input == 1 && uses.is_call_of(*use.node, "aten.linear.");
-    };
-    if (tensor.tensor->dims_size() == 2 && !found.empty() &&
-        std::all_of(found.begin(), found.end(), is_folded))
-      names.insert(tensor.name);
-  }
-  return names;
-}
-
 Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays,
+                                        const std::set<std::string>& turned,
                                         const std::string& external_folder) {
   const Weights weights = weights_of(model);
-  const std::set<std::string> turned = transposed_weights(model),
-                              constants = unnamed_constants(model, external_folder);
+  const std::set<std::string> constants = unnamed_constants(model, external_folder);
   std::string problems;
   size_t count = 0;
   for (const tools::Array& array : arrays) {

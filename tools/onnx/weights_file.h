@@ -29,20 +29,17 @@ rt_onnx::TensorProto* tensor_of_constant(rt_onnx::NodeProto& node);
 /// values; of equal names the first. nested_weights.h makes names unique.
 Weights weights_of(rt_onnx::ModelProto& model);
 
-/// The names of linear layers' weights that the file holds transposed, [inputs, outputs], as PyTorch's newer
-/// exporter folds them. For a model after untie(), which gives them the names of PyTorch.
-std::set<std::string> transposed_weights(rt_onnx::ModelProto& model);
-
 struct ReplacedWeights {
   size_t count = 0;
-  std::vector<std::string>
-      kept;  ///< weights of floats with an axis that the arrays have not, and no constants of the code
+  /// Weights of floats with an axis that the arrays have not, and no constants of the code.
+  std::vector<std::string> kept;
 };
 
 /// Each array replaces the weight of its name, which must have its shape, and its type; weights of f32 also
-/// take f16 and bf16, which are widened exactly. Arrays of transposed weights have PyTorch's layout. All
-/// problems are reported at once, and then nothing is replaced. For a model after untie().
+/// take f16 and bf16, which are widened exactly. turned: names of matrices that the model holds transposed
+/// (Untied). All problems are reported at once, and then nothing is replaced. For a model after untie().
 Result<ReplacedWeights> replace_weights(rt_onnx::ModelProto& model, const std::vector<tools::Array>& arrays,
+                                        const std::set<std::string>& turned,
                                         const std::string& external_folder);
 
 /// A weight as an array, in ONNX's layout; external_folder: of a weight in another file.
