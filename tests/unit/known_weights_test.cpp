@@ -213,6 +213,26 @@ TEST(Retie, TheCopiesOfABatchAreOne) {
   EXPECT_EQ(node.output(0), "expand_1");
 }
 
+/// A layer that is called twice: the exporter folds the transpose of its weight twice.
+TEST(Retie, TheCopiesOfAParameterAreOne) {
+  FileOfWeights file;
+  file.signature("p_fc: PARAMETER target='fc.weight'\np_other: PARAMETER target='other.weight'\n");
+  for (const char* name : {"val_0", "val_1", "val_2"}) file.tensor(name, {2, 2}, {1, 2, 3, 4});
+  const auto call = [&](const char* x, const char* weight, const char* y, const char* parameter) {
+    file.call(add_node(file.graph(), "MatMul", {x, weight}, y),
+              text("call_function[target=torch.ops.aten.linear.default](args = (%x, %", parameter,
+                   "), kwargs = {})")
+                  .c_str());
+  };
+  call("x", "val_0", "a", "p_fc");
+  call("a", "val_1", "b", "p_fc");
+  call("b", "val_2", "y", "p_other");
+  retie(file.proto, "");
+  ASSERT_EQ(file.graph().initializer_size(), 2);
+  EXPECT_EQ(file.graph().node(1).input(1), "val_0");
+  EXPECT_EQ(file.graph().node(2).input(1), "val_2");
+}
+
 /// Keras has one bias, ONNX two in a row: the second is zero and stays so. A GRU that resets after the matmul
 /// has two.
 TEST(Retie, TheBiasOfAKerasLayerIsOne) {

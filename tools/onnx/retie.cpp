@@ -91,6 +91,7 @@ class Retie {
       const std::vector<WeightUse> found = uses_.of(tensor.name);
       const bool may_go = !named_.contains(tensor.name) && !uses_.is_output(tensor.name) && !found.empty();
       if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
+      if (may_go && is_listed_ && is_joined(*tensor.tensor, found)) continue;
       if (may_go && is_keras_ && found.size() == 1 && is_bias_of_one(found[0], *tensor.tensor))
         biases.push_back(tensor.tensor);
       if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);
@@ -99,9 +100,31 @@ class Retie {
     for (rt_onnx::TensorProto* const tensor : repeated) expand(*tensor);
     for (rt_onnx::TensorProto* const tensor : biases) pad(*tensor);
     join_transposes(embeddings, matmuls);
+    remove_joined();
   }
 
  private:
+  /// What all calls read as one parameter is one tensor: the exporter folds a transpose for each call of a
+  /// layer that is called several times. Whether the tensor is another one's copy, whose readers then read
+  /// that.
+  bool is_joined(const rt_onnx::TensorProto& tensor, const std::vector<WeightUse>& uses) {
+    const std::string& parameter = uses[0].parameter;
+    if (parameter.empty() || std::any_of(uses.begin(), uses.end(), [&](const WeightUse& use) {
+          return use.parameter != parameter || !use.path.empty();
+        }))
+      return false;
+    const auto [known, is_first] = of_parameter_.try_emplace(parameter, &tensor);
+    const rt_onnx::TensorProto& first = *known->second;
+    if (is_first || tensor.data_type() != first.data_type() ||
+        !std::equal(tensor.dims().begin(), tensor.dims().end(), first.dims().begin(), first.dims().end()))
+      return false;
+    const auto a = reader_.view(first), b = reader_.view(tensor);
+    if (!a.ok() || !b.ok() || a->size != b->size || std::memcmp(a->data, b->data, a->size) != 0) return false;
+    for (const WeightUse& use : uses) use.node->set_input(use.input, first.name());
+    joined_.insert(tensor.name());
+    return true;
+  }
+
   /// Equal copies for each sample, by the name of a function that makes them, or of a lookup that is
   /// repeated.
   bool is_repeated(const rt_onnx::TensorProto& tensor) {
@@ -193,7 +216,6 @@ class Retie {
     std::multimap<Corners, const rt_onnx::TensorProto*> by_corners;
     for (const rt_onnx::TensorProto* const matmul : matmuls)
       if (auto corners = corners_of(*matmul, true)) by_corners.emplace(std::move(*corners), matmul);
-    std::set<std::string> joined;
     std::vector<std::pair<std::string, std::string>> ties;
     for (const rt_onnx::TensorProto* const embedding : embeddings) {
       const auto corners = corners_of(*embedding, false);
@@ -206,18 +228,21 @@ class Retie {
           ++each;
           continue;
         }
-        joined.insert(matmul.name());
+        joined_.insert(matmul.name());
         ties.emplace_back(embedding->name(), matmul.name());
         each = by_corners.erase(each);
       }
     }
-    if (ties.empty()) return;
+    for (const auto& [embedding, matmul] : ties) add_transpose(graph_, embedding, matmul);
+  }
+
+  void remove_joined() {
+    if (joined_.empty()) return;
     auto& tensors = *graph_.mutable_initializer();
     int left = 0;
     for (int i = 0; i < tensors.size(); ++i)
-      if (!joined.contains(tensors[i].name())) tensors.SwapElements(left++, i);
+      if (!joined_.contains(tensors[i].name())) tensors.SwapElements(left++, i);
     tensors.DeleteSubrange(left, tensors.size() - left);
-    for (const auto& [embedding, matmul] : ties) add_transpose(graph_, embedding, matmul);
   }
 
   /// What a matrix and its transpose have in common: type, extents, the first and the last element.
@@ -240,6 +265,8 @@ class Retie {
   std::set<std::string> named_;  ///< parameters and buffers of PyTorch, and what the caller keeps
   bool is_listed_ = false;       ///< the file lists the parameters
   bool is_keras_ = false;
+  std::map<std::string, const rt_onnx::TensorProto*> of_parameter_;
+  std::set<std::string> joined_;  ///< initializers without any use left
 };
 
 }  // namespace
