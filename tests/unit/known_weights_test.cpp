@@ -195,6 +195,17 @@ TEST(KnownWeights, WhatWasComputedFromALostParameterIsOne) {
       << lost[0];
 }
 
+TEST(KnownWeights, FoldedNormalizationsOfKerasAreReported) {
+  FileOfWeights file("tf2onnx");
+  file.tensor("net/bn/batchnorm/mul:0", {2}, {1, 2});
+  add_node(file.graph(), "Mul", {"x", "net/bn/batchnorm/mul:0"}, "y");
+  const std::vector<std::string> lost = lost_weights(file.proto, "");
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_NE(lost[0].find("1 batch normalizations of Keras are folded (net/bn/batchnorm/mul:0)"),
+            std::string::npos)
+      << lost[0];
+}
+
 /// A parameter that is expanded for each sample of the batch, folded.
 TEST(Retie, TheCopiesOfABatchAreOne) {
   FileOfWeights file;

@@ -54,7 +54,7 @@ bool is_made_up(const std::string& name, const char* op) {
 /// PyTorch's older exporter names a weight that it computed after the operator that reads it:
 /// "onnx::Conv_25".
 void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& sentences) {
-  std::vector<std::string> folded, computed;
+  std::vector<std::string> folded, computed, scales;
   for (const auto& node : graph.node()) {
     const bool both = node.op_type().starts_with("Conv") && node.input_size() == 3 &&
                       is_made_up(node.input(1), node.op_type().c_str()) &&
@@ -65,6 +65,8 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
     if (is_made_up(name, "MatMul") || is_made_up(name, "Gemm") || is_made_up(name, "Mul") ||
         is_made_up(name, "Add"))
       computed.push_back(name);
+  for (const std::string& name : initializers_of(graph))
+    if (name.ends_with("/batchnorm/mul:0")) scales.push_back(name);  // of Keras, by tf2onnx
   if (!folded.empty())
     sentences.push_back(
         text("training: batch normalizations are folded into the weights of ", folded.size(),
@@ -72,6 +74,11 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
              "); their parameters and running statistics are not in the file, and neither are "
              "dropouts, as it is an export for inference; ",
              kHowToExport));
+  if (!scales.empty())
+    sentences.push_back(text(
+        "training: ", scales.size(), " batch normalizations of Keras are folded (",
+        compiler::listed(scales, kMostNames),
+        "): these factors are trained in the place of gamma, and the running statistics stay as they are"));
   if (!computed.empty())
     sentences.push_back(
         text("training: ", computed.size(), " weights have lost their names (",
