@@ -244,6 +244,25 @@ TEST(Retie, TheCopiesOfAParameterAreOne) {
   EXPECT_EQ(file.graph().node(2).input(1), "val_2");
 }
 
+/// The first step of an RNN: a linear layer of zeros is its bias.
+TEST(Retie, TheBiasOfALayerOfZerosIsItsBias) {
+  FileOfWeights file;
+  file.signature("p_b: PARAMETER target='rnn.bias'\n");
+  file.tensor("rnn.bias", {2}, {1, 2});
+  file.tensor("linear_1", {1, 2, 2}, {1, 2, 1, 2});
+  file.tensor("linear_2", {1, 2, 2}, {1, 2, 1, 3});
+  add_node(file.graph(), "Add", {"x", "linear_1"}, "a");
+  add_node(file.graph(), "Add", {"a", "linear_2"}, "b");
+  add_node(file.graph(), "Add", {"b", "rnn.bias"}, "y");
+  retie(file.proto, "");
+  Strings names;
+  for (const auto& tensor : file.graph().initializer()) names.insert(tensor.name());
+  EXPECT_EQ(names, (Strings{"linear_1.extents", "linear_2", "rnn.bias"}));
+  const auto& node = file.graph().node(file.graph().node_size() - 1);
+  EXPECT_EQ(node.op_type(), "Expand");
+  EXPECT_EQ(node.input(0), "rnn.bias");
+}
+
 /// Keras has one bias, ONNX two in a row: the second is zero and stays so. A GRU that resets after the matmul
 /// has two.
 TEST(Retie, TheBiasOfAKerasLayerIsOne) {

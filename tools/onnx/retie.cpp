@@ -98,6 +98,7 @@ class Retie {
       if (may_go && std::all_of(found.begin(), found.end(), is_matmul_of)) matmuls.push_back(tensor.tensor);
     }
     for (rt_onnx::TensorProto* const tensor : repeated) expand(*tensor);
+    join_biases();
     for (rt_onnx::TensorProto* const tensor : biases) pad(*tensor);
     join_transposes(embeddings, matmuls);
     remove_joined();
@@ -123,6 +124,43 @@ class Retie {
     for (const WeightUse& use : uses) use.node->set_input(use.input, first.name());
     joined_.insert(tensor.name());
     return true;
+  }
+
+  /// A linear layer of zeros, as the first step of an RNN has it, is its bias for each sample.
+  void join_biases() {
+    if (!is_listed_) return;
+    std::map<std::string, std::string> names;  // by the elements
+    std::vector<const rt_onnx::TensorProto*> folded;
+    for (const FloatTensor& tensor : float_tensors(graph_)) {
+      if (tensor.is_node || joined_.contains(tensor.name)) continue;
+      const bool is_listed = named_.contains(tensor.name);
+      if (is_listed && tensor.tensor->dims_size() == 1) {
+        const auto elements = reader_.view(*tensor.tensor);
+        if (elements.ok() && elements->size > 0)
+          names.emplace(std::string(reinterpret_cast<const char*>(elements->data), elements->size),
+                        tensor.name);
+      } else if (!is_listed && function_of(tensor.name) == "linear" && tensor.tensor->dims_size() > 1 &&
+                 !uses_.is_output(tensor.name)) {
+        folded.push_back(tensor.tensor);
+      }
+    }
+    for (const rt_onnx::TensorProto* const tensor : folded) {
+      const auto elements = reader_.view(*tensor);
+      const std::string extents = text(tensor->name(), ".extents");
+      if (!elements.ok() || elements->size == 0 || uses_.is_taken(extents)) continue;
+      const int64_t columns = tensor->dims(tensor->dims_size() - 1);
+      int64_t rows = 1;
+      for (int axis = 0; axis + 1 < tensor->dims_size(); ++axis) rows *= tensor->dims(axis);
+      const size_t row = elements->size / static_cast<size_t>(rows);
+      const std::string first(reinterpret_cast<const char*>(elements->data), row);
+      const auto bias = names.find(first);
+      if (columns < 2 || bias == names.end() ||
+          std::memcmp(elements->data, elements->data + row, elements->size - row) != 0)
+        continue;
+      add_integers(extents, {tensor->dims().begin(), tensor->dims().end()});
+      add_node(graph_, "Expand", bias->second, tensor->name()).add_input(extents);
+      joined_.insert(tensor->name());
+    }
   }
 
   /// Equal copies for each sample, by the name of a function that makes them, or of a lookup that is

@@ -1,8 +1,9 @@
 // Makes one weight again of what an exporter folded into several.
 //
-// Knows: what PyTorch's exporters make of a layer that is called several times, of an embedding that is also
-// the output layer, and of a parameter that is expanded for each sample of a batch; what tf2onnx makes of a
-// recurrent layer's bias. Must not know: graphs of librt, training. Private to the importer's folder.
+// Knows: what PyTorch's exporters make of a layer that is called several times or on zeros, of an embedding
+// that is also the output layer, and of a parameter that is expanded for each sample of a batch; what tf2onnx
+// makes of a recurrent layer's bias. Must not know: graphs of librt, training. Private to the importer's
+// folder.
 #pragma once
 
 #include <set>
