@@ -244,6 +244,24 @@ TEST(Retie, TheCopiesOfAParameterAreOne) {
   EXPECT_EQ(file.graph().node(2).input(1), "val_2");
 }
 
+/// By the older exporter, which counts the calls. Equal weights of two layers remain two, though these share
+/// a bias.
+TEST(Retie, TheCopiesOfALayerThatIsCalledTwice) {
+  FileOfWeights file("pytorch");
+  for (const char* name : {"onnx::MatMul_5", "onnx::MatMul_6", "onnx::MatMul_7"})
+    file.tensor(name, {2, 2}, {1, 2, 3, 4});
+  const auto layer = [&](const char* x, const char* weight, const char* y, const std::string& path) {
+    const std::string product = text(y, "_product");
+    add_node(file.graph(), "MatMul", {x, weight}, product.c_str()).set_name(text("/", path, "/MatMul"));
+    add_node(file.graph(), "Add", {"layers.0.fc.bias", product.c_str()}, y).set_name(text("/", path, "/Add"));
+  };
+  layer("x", "onnx::MatMul_5", "a", "layers.0/fc");
+  layer("a", "onnx::MatMul_6", "b", "layers.0/fc_1");
+  layer("b", "onnx::MatMul_7", "y", "layers.1/fc");
+  retie(file.proto, "");
+  EXPECT_EQ(untie(file.proto, {}).transposed, (Strings{"layers.0.fc.weight", "layers.1.fc.weight"}));
+}
+
 /// The first step of an RNN: a linear layer of zeros is its bias.
 TEST(Retie, TheBiasOfALayerOfZerosIsItsBias) {
   FileOfWeights file;

@@ -91,7 +91,7 @@ class Retie {
       const std::vector<WeightUse> found = uses_.of(tensor.name);
       const bool may_go = !named_.contains(tensor.name) && !uses_.is_output(tensor.name) && !found.empty();
       if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
-      if (may_go && is_listed_ && is_joined(*tensor.tensor, found)) continue;
+      if (may_go && is_joined(*tensor.tensor, found)) continue;
       if (may_go && is_keras_ && found.size() == 1 && is_bias_of_one(found[0], *tensor.tensor))
         biases.push_back(tensor.tensor);
       if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);

@@ -256,7 +256,7 @@ class Untie {
                            const rt_onnx::TensorProto& tensor) const {
     return tensor.dims_size() == 2 &&
            std::all_of(parameter.uses.begin(), parameter.uses.end(), [&](const WeightUse* use) {
-             return !use->parameter.empty() && use->path.empty() && use->node->op_type() == "MatMul" &&
+             return !use->parameter.empty() && is_direct(*use) && use->node->op_type() == "MatMul" &&
                     use->input == 1 &&
                     (name.starts_with(kFoldedMatMul) || uses_.is_call_of(*use->node, "aten.linear."));
            });

@@ -65,6 +65,26 @@ std::optional<std::string> module_of(const rt_onnx::NodeProto& node) {
   return module;
 }
 
+/// Whether the path in a node's name is that of a parameter's module: later calls of a module are counted
+/// ("fc_1"), and modules that are not called themselves are left out.
+bool is_path_to(std::string_view path, std::string_view module) {
+  const auto next = [](std::string_view& rest) {
+    const std::string_view part = rest.substr(0, rest.find('.'));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    return part;
+  };
+  while (!path.empty()) {
+    const std::string_view part = next(path);
+    bool is_found = false;
+    while (!is_found && !module.empty()) {
+      const std::string_view known = next(module);
+      is_found = part == known || (path.empty() && module.empty() && function_of(part) == known);
+    }
+    if (!is_found) return false;
+  }
+  return module.empty();
+}
+
 }  // namespace
 
 bool has_weight_type(const rt_onnx::TensorProto& tensor) {
@@ -112,6 +132,11 @@ std::string_view function_of(std::string_view name) {
   const size_t end = name.find_last_not_of("0123456789");
   if (end == name.npos || end + 1 == name.size() || name[end] != '_') return name;
   return name.substr(0, end);
+}
+
+bool is_direct(const WeightUse& use) {
+  return std::all_of(use.path.begin(), use.path.end(),
+                     [](const rt_onnx::NodeProto* node) { return node->op_type() == "Identity"; });
 }
 
 WeightUses::WeightUses(rt_onnx::GraphProto& graph) : signature_(signature_of(graph)) {
@@ -181,6 +206,8 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
     use.module = module_of(*read.node);
     use.parameter = parameter_of(*read.node, use.role);
     if (use.parameter.empty()) use.parameter = linear_weight_of(name, use);
+    // A name that the exporter made up is none of a parameter.
+    if (!use.parameter.empty() && use.alias.starts_with(kFoldedMatMul)) use.alias.clear();
     found.push_back(std::move(use));
   }
 }
@@ -236,7 +263,7 @@ std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const Weigh
 // The older exporter folds the transpose of a linear layer's weight into "onnx::MatMul_12"; the node's name
 // has the layer.
 std::string WeightUses::linear_weight_of(const std::string& name, const WeightUse& use) const {
-  if (!name.starts_with(kFoldedMatMul) || !use.path.empty() || use.input != 1 || !use.module ||
+  if (!name.starts_with(kFoldedMatMul) || !is_direct(use) || use.input != 1 || !use.module ||
       use.module->empty())
     return "";
   const auto module = modules_.find(*use.module);
@@ -244,8 +271,8 @@ std::string WeightUses::linear_weight_of(const std::string& name, const WeightUs
       module != modules_.end() && module->second.matmuls == 1 && !module->second.has_others;
   if (!is_linear) return "";
   // Modules that are not called themselves are not in the node's name, but in that of the bias.
-  const std::string& bias = module->second.bias;
-  return (bias.empty() ? *use.module : bias.substr(0, bias.rfind('.'))) + ".weight";
+  const std::string owner = module->second.bias.substr(0, module->second.bias.rfind('.'));
+  return (is_path_to(*use.module, owner) ? owner : *use.module) + ".weight";
 }
 
 WeightRole WeightUses::role_of(const rt_onnx::NodeProto& node, int input) const {

@@ -34,6 +34,9 @@ struct WeightUse {
   std::string parameter;  ///< the operand's name in PyTorch, where the file shows it; else empty
 };
 
+/// Whether only Identity nodes are between the initializer and the node that reads it.
+bool is_direct(const WeightUse& use);
+
 /// Whether the tensor has a type of weights that are trained: f32, f16 or bf16.
 bool has_weight_type(const rt_onnx::TensorProto& tensor);
 /// Such a tensor of one element.
