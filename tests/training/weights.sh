@@ -72,11 +72,14 @@ train scaled_lora --lora rank=2 --precision fp16
 convert scaled_lora.rt --checkpoint scaled_lora.ckpt --save-adapter scaled_adapter.safetensors
 convert net.onnx --merge-adapter scaled_adapter.safetensors -o scaled_adapter.rt
 train lora --lora rank=2
-for adapter in adapter adapter.safetensors; do
+for adapter in adapter adapter.safetensors adapter_model.safetensors; do
   convert lora.rt --checkpoint lora.ckpt --save-adapter $adapter
   convert net.onnx --merge-adapter $adapter -o $adapter.rt
 done
 cmp adapter.rt adapter.safetensors.rt || fail "an adapter as safetensors differs"
+cmp adapter.rt adapter_model.safetensors.rt || fail "an adapter as PEFT has it differs"
+grep -aq 'base_model.model.conv1.lora_A.weight' adapter_model.safetensors || fail "adapter_model.safetensors has no names of PEFT"
+grep -q '"r": 2' adapter_config.json || fail "no rank: $(cat adapter_config.json)"
 cmp -s adapter.rt net.rt && fail "the adapter changed nothing"
 convert net.onnx --merge-adapter adapter.safetensors --export-safetensors merged.safetensors
 convert net.onnx --weights merged.safetensors -o merged.rt
@@ -103,7 +106,8 @@ header='{"conv1.bias":{"dtype":"F16","shape":[6],"data_offsets":[0,12]}}'
 convert net.onnx --weights part.safetensors -o part.rt
 grep -qF "part.safetensors: has 1 weights; 9 others keep the model's values, the first is 'conv1.weight'" convert.log || fail "no warning: $(cat convert.log)"
 convert net.onnx -o beside.rt --lora rank=2
-for adapter in adapter adapter.safetensors; do
+for adapter in adapter adapter.safetensors adapter_model.safetensors; do
   "$bin/rtrun" beside.rt --backend cpu --adapter $adapter --random-input --quiet --save logits=$adapter.npy
 done
 cmp adapter.npy adapter.safetensors.npy || fail "rtrun --adapter with a safetensors file differs"
+cmp adapter.npy adapter_model.safetensors.npy || fail "rtrun --adapter with a file of PEFT differs"

@@ -180,10 +180,12 @@ void declare_adapters(tools::CommandLine& app, Options& options, Raw& raw) {
   app.add_option(
          "--save-adapter", options.save_adapter,
          "MODEL.rt with a --checkpoint of its training: write what was trained, without the optimizer; "
-         "a FILE.safetensors is written in that format")
+         "a FILE.safetensors is written in that format, adapter_model.safetensors as PEFT's, with "
+         "adapter_config.json")
       ->group(group);
   app.add_option("--merge-adapter", options.merge_adapter,
-                 "Merge an adapter into the weights of the model it was trained for (its source, not a .rt)")
+                 "Merge an adapter, also one of PEFT, into the weights of the model it was trained for (its "
+                 "source, not a .rt)")
       ->group(group);
 }
 

@@ -7,6 +7,7 @@
 #include "tools/compiler/name_list.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/optimizers.h"
+#include "tools/data/peft.h"
 #include "tools/data/safetensors.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/import.h"
@@ -112,10 +113,13 @@ Result<Checkpoint> read_trained(const Options& options) {
   return checkpoint;
 }
 
-/// A checkpoint file or, by its name, a safetensors file.
-Result<Checkpoint> read_weights(const std::string& path) {
+/// A checkpoint file or, by its name, a safetensors file, also one of PEFT. weights: names of the model's.
+Result<Checkpoint> read_weights(const std::string& path, const std::vector<std::string>& weights) {
   if (!tools::is_safetensors(path)) return read_checkpoint(path);
   RT_ASSIGN(tools::Safetensors content, tools::read_safetensors(path));
+  if (tools::is_peft(content)) {
+    RT_ASSIGN(content, tools::from_peft(content, path, weights));
+  }
   Checkpoint checkpoint;
   checkpoint.metadata = std::move(content.metadata);
   for (tools::Array& array : content.arrays) {
@@ -141,7 +145,8 @@ Status write_weights(const std::string& path, const Checkpoint& checkpoint) {
     array.bytes.assign(state.initial.data, state.initial.data + state.initial.size);
     content.arrays.push_back(std::move(array));
   }
-  return tools::write_safetensors(path, content);
+  return tools::is_peft_path(path) ? tools::write_peft(path, content)
+                                   : tools::write_safetensors(path, content);
 }
 
 }  // namespace
@@ -159,7 +164,11 @@ Status apply_checkpoint(ModelGraph& model, const Options& options) {
 }
 
 Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path) {
-  RT_ASSIGN(const Checkpoint adapter, read_weights(path));
+  std::vector<std::string> weights;
+  for (const ModelGraph::Entry& entry : model.entries)
+    for (const Value& value : entry.graph.values)
+      if (value.role == Role::Constant && !value.name.empty()) weights.push_back(value.name);
+  RT_ASSIGN(const Checkpoint adapter, read_weights(path, weights));
   auto merged = compiler::merge_adapter(model, adapter.tensors);
   if (!merged.ok()) return std::move(merged).status().in(path);
   return merged;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tools/data/peft.h"
 #include "tools/data/safetensors.h"
 
 namespace librt::tools {
@@ -96,6 +97,14 @@ Status load_adapter(rt_session* session, const std::string& path) {
   if (weights.empty())
     return invalid_argument(path,
                             ": is for a model with parameters, the model has none; compile it with --lora");
+  if (is_peft(content)) {
+    std::vector<std::string> adapted;  // the weights that A and B are of
+    constexpr std::string_view kA = ".lora_a";
+    for (const rt_tensor_spec& state : weights)
+      if (const std::string name = state.name; name.ends_with(kA))
+        adapted.push_back(name.substr(0, name.size() - kA.size()));
+    RT_ASSIGN(content, from_peft(content, path, adapted));
+  }
   const std::string problems = problems_of(weights, content.arrays);
   if (!problems.empty())
     return invalid_argument(path, ": the adapter belongs to another model", problems,
