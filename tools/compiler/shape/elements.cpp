@@ -32,7 +32,7 @@ class Elements {
       // Data-dependent elements are each unknown.
       if (input->has_elements)
         elements_.back() = input->elements;
-      else if (shape_of(*input).elements() <= kMostElements)
+      else if (has_at_most(shape_of(*input), kMostElements))
         elements_.back() =
             std::vector<Extent>(static_cast<size_t>(shape_of(*input).elements()), Extent::unknown());
     }
@@ -40,7 +40,7 @@ class Elements {
 
   void run() {
     if (infos_.size() != 1 || !holds_extents(infos_[0].dtype)) return;
-    if (infos_[0].elements() > kMostElements) return;
+    if (!has_at_most(infos_[0].shape, kMostElements)) return;
     if (node_.kind() == OpKind::Shape) return shape();
     if (node_.kind() == OpKind::ConstantOfShape) {
       const auto value = static_cast<int64_t>(node_.as<op::ConstantOfShapeAttributes>().value);

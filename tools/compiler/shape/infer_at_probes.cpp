@@ -136,7 +136,7 @@ Status ShapeInference::infer_open(const NodeView& view, int probe, std::vector<T
   for (size_t i = 0; i < inputs.size() && i < 32; ++i) {
     if (inputs[i] == kNoValue || (shape_operands >> i & 1u) == 0) continue;
     const Probes& known = probes_[inputs[i]];
-    if (known[0].info != known[1].info || known[0].info.elements() > kMostEntries)
+    if (known[0].info != known[1].info || !has_at_most(known[0].info.shape, kMostEntries))
       return unsupported(describe(view.node), ": the length of input ", i,
                          " depends on the extents of the inputs, so the rank of the result is unknown");
     entries[i] = entries_of(inputs[i], probe);
@@ -148,8 +148,8 @@ Status ShapeInference::infer_open(const NodeView& view, int probe, std::vector<T
 Entries ShapeInference::entries_of(ValueId id, int probe) const {
   const Known& known = known_[id];
   if (!known.has_elements || known.elements.size() > static_cast<size_t>(kMostEntries)) {
-    const int64_t count = probes_[id][0].info.elements();
-    return Entries(known.is_static() && count <= kMostEntries ? static_cast<size_t>(count) : 0);
+    const bool is_small = known.is_static() && has_at_most(probes_[id][0].info.shape, kMostEntries);
+    return Entries(is_small ? static_cast<size_t>(probes_[id][0].info.elements()) : 0);
   }
   Entries entries;
   for (const Extent& element : known.elements)

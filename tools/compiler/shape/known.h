@@ -6,12 +6,20 @@
 #include <vector>
 
 #include "runtime/core/dtype.h"
+#include "runtime/core/shape.h"
 #include "tools/compiler/shape/extent_table.h"
 
 namespace librt::compiler {
 
 /// Shape operands have no more entries; larger values are not followed.
 inline constexpr int64_t kMostElements = 64;
+
+/// Whether the shape, which may have extents that are only assumed, of any size, has at most so many
+/// elements.
+inline bool has_at_most(const Shape& shape, int64_t most) noexcept {
+  const auto count = shape.checked_elements();
+  return count && *count <= most;
+}
 
 struct Known {
   std::vector<Extent> dims;

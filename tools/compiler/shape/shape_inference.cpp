@@ -138,8 +138,8 @@ void ShapeInference::fail(Status status) {
 Entries ShapeInference::known_entries(ValueId id) const {
   const Known& known = known_[id];
   if (!known.has_elements) {
-    const int64_t count = probes_[id][0].info.elements();
-    return Entries(known.is_static() && count <= kMostElements ? static_cast<size_t>(count) : 0);
+    const bool is_small = known.is_static() && has_at_most(probes_[id][0].info.shape, kMostElements);
+    return Entries(is_small ? static_cast<size_t>(probes_[id][0].info.elements()) : 0);
   }
   Entries entries;
   for (const Extent& element : known.elements) {
