@@ -92,11 +92,11 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
 /// them.
 std::vector<std::string> replacements(rt_onnx::ModelProto& model, const std::string& external_folder) {
   rt_onnx::GraphProto& graph = *model.mutable_graph();
-  std::set<std::string> left_out = code_constants(model, external_folder);
-  const auto signature = signature_of(graph);
-  for (const auto& [key, name] : signature) left_out.insert(name);
   std::vector<std::string> names;
+  const auto signature = signature_of(graph);
   if (signature.empty()) return names;
+  std::set<std::string> left_out = code_constants(model, external_folder);
+  for (const auto& [key, name] : signature) left_out.insert(name);
   const WeightUses uses(graph);
   for (const FloatTensor& tensor : float_tensors(graph)) {
     if (left_out.contains(tensor.name) || is_single_float(*tensor.tensor)) continue;
