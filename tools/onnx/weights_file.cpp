@@ -10,7 +10,6 @@
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
-#include "tools/onnx/weight_uses.h"
 
 namespace librt::onnx {
 namespace {
