@@ -265,17 +265,24 @@ TEST(Retie, TheCopiesOfALayerThatIsCalledTwice) {
 /// The first step of an RNN: a linear layer of zeros is its bias.
 TEST(Retie, TheBiasOfALayerOfZerosIsItsBias) {
   FileOfWeights file;
-  file.signature("p_b: PARAMETER target='rnn.bias'\n");
+  file.signature(
+      "p_b: PARAMETER target='rnn.bias'\np_c: PARAMETER target='first.bias'\np_d: PARAMETER "
+      "target='second.bias'\n");
   file.tensor("rnn.bias", {2}, {1, 2});
   file.tensor("linear_1", {1, 2, 2}, {1, 2, 1, 2});
   file.tensor("linear_2", {1, 2, 2}, {1, 2, 1, 3});
+  // Of two biases that are equal, as new ones are, it could be either's.
+  file.tensor("first.bias", {2}, {0, 0});
+  file.tensor("second.bias", {2}, {0, 0});
+  file.tensor("linear_3", {1, 2, 2}, {0, 0, 0, 0});
   add_node(file.graph(), "Add", {"x", "linear_1"}, "a");
   add_node(file.graph(), "Add", {"a", "linear_2"}, "b");
   add_node(file.graph(), "Add", {"b", "rnn.bias"}, "y");
   retie(file.proto, "");
   Strings names;
   for (const auto& tensor : file.graph().initializer()) names.insert(tensor.name());
-  EXPECT_EQ(names, (Strings{"linear_1.extents", "linear_2", "rnn.bias"}));
+  EXPECT_EQ(names,
+            (Strings{"first.bias", "linear_1.extents", "linear_2", "linear_3", "rnn.bias", "second.bias"}));
   const auto& node = file.graph().node(file.graph().node_size() - 1);
   EXPECT_EQ(node.op_type(), "Expand");
   EXPECT_EQ(node.input(0), "rnn.bias");

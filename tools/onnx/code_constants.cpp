@@ -279,11 +279,10 @@ std::set<std::string> code_constants(rt_onnx::ModelProto& model, const std::stri
 }
 
 std::set<std::string> unnamed_constants(rt_onnx::ModelProto& model, const std::string& external_folder) {
-  std::set<std::string> names = code_constants(model, external_folder), listed;
-  const auto signature = signature_of(model.graph());
-  for (const auto& [key, name] : signature) listed.insert(name);
+  std::set<std::string> names = code_constants(model, external_folder);
+  const std::set<std::string> listed = listed_names(model.graph());
   for (const FloatTensor& tensor : float_tensors(*model.mutable_graph()))
-    if (signature.empty() ? !tensor.is_node : listed.contains(tensor.name)) names.erase(tensor.name);
+    if (listed.empty() ? !tensor.is_node : listed.contains(tensor.name)) names.erase(tensor.name);
   return names;
 }
 

@@ -61,12 +61,12 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
                       is_made_up(node.input(2), node.op_type().c_str());
     if (both) folded.push_back(node.name());
   }
-  for (const std::string& name : initializers_of(graph))
+  for (const std::string& name : initializers_of(graph)) {
     if (is_made_up(name, "MatMul") || is_made_up(name, "Gemm") || is_made_up(name, "Mul") ||
         is_made_up(name, "Add"))
       computed.push_back(name);
-  for (const std::string& name : initializers_of(graph))
     if (name.ends_with("/batchnorm/mul:0")) scales.push_back(name);  // of Keras, by tf2onnx
+  }
   if (!folded.empty())
     sentences.push_back(
         text("training: batch normalizations are folded into the weights of ", folded.size(),
@@ -93,10 +93,9 @@ void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& se
 std::vector<std::string> replacements(rt_onnx::ModelProto& model, const std::string& external_folder) {
   rt_onnx::GraphProto& graph = *model.mutable_graph();
   std::vector<std::string> names;
-  const auto signature = signature_of(graph);
-  if (signature.empty()) return names;
-  std::set<std::string> left_out = code_constants(model, external_folder);
-  for (const auto& [key, name] : signature) left_out.insert(name);
+  std::set<std::string> left_out = listed_names(graph);
+  if (left_out.empty()) return names;
+  left_out.merge(code_constants(model, external_folder));
   const WeightUses uses(graph);
   for (const FloatTensor& tensor : float_tensors(graph)) {
     if (left_out.contains(tensor.name) || is_single_float(*tensor.tensor)) continue;

@@ -16,14 +16,16 @@
 namespace librt::onnx {
 namespace {
 
+bool is_on(const rt_onnx::NodeProto& node, std::string_view name) {
+  const auto* const attribute = find_attribute(node, name);
+  return attribute != nullptr && attribute->i() != 0;
+}
+
 /// As the second operand, not transposed by the node itself.
 bool is_matmul_of(const WeightUse& use) {
   if (!use.path.empty() || use.input != 1) return false;
   if (use.node->op_type() == "MatMul") return true;
-  return use.node->op_type() == "Gemm" &&
-         std::none_of(use.node->attribute().begin(), use.node->attribute().end(), [](const auto& attribute) {
-           return attribute.name() == "transB" && attribute.i() != 0;
-         });
+  return use.node->op_type() == "Gemm" && !is_on(*use.node, "transB");
 }
 
 bool is_embedding_of(const WeightUse& use) {
@@ -59,7 +61,7 @@ rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op, const s
 void add_transpose(rt_onnx::GraphProto& graph, const std::string& from, const std::string& to) {
   auto& order = *add_node(graph, "Transpose", from, to).add_attribute();
   order.set_name("perm");
-  order.set_type(7);  // a list of integers
+  order.set_type(kInts);
   order.add_ints(1);
   order.add_ints(0);
 }
@@ -77,10 +79,9 @@ class Retie {
   Retie(rt_onnx::ModelProto& model, const std::string& external_folder, const std::set<std::string>& kept)
       : graph_(*model.mutable_graph()), uses_(graph_), reader_(external_folder), named_(kept) {
     is_keras_ = model.producer_name() == "tf2onnx" && opset_of(model) >= kPadTakesOperands;
-    for (const auto& [key, name] : signature_of(graph_)) {
-      named_.insert(name);
-      is_listed_ = true;
-    }
+    std::set<std::string> listed = listed_names(graph_);
+    is_listed_ = !listed.empty();
+    named_.merge(listed);
   }
 
   void run() {
@@ -90,8 +91,8 @@ class Retie {
       if (tensor.is_node) continue;
       const std::vector<WeightUse> found = uses_.of(tensor.name);
       const bool may_go = !named_.contains(tensor.name) && !uses_.is_output(tensor.name) && !found.empty();
-      if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
       if (may_go && is_joined(*tensor.tensor, found)) continue;
+      if (may_go && is_listed_ && is_repeated(*tensor.tensor)) repeated.push_back(tensor.tensor);
       if (may_go && is_keras_ && found.size() == 1 && is_bias_of_one(found[0], *tensor.tensor))
         biases.push_back(tensor.tensor);
       if (std::any_of(found.begin(), found.end(), is_embedding_of)) embeddings.push_back(tensor.tensor);
@@ -101,7 +102,7 @@ class Retie {
     join_biases();
     for (rt_onnx::TensorProto* const tensor : biases) pad(*tensor);
     join_transposes(embeddings, matmuls);
-    remove_joined();
+    if (!joined_.empty()) remove_initializers(graph_, joined_);
   }
 
  private:
@@ -126,7 +127,9 @@ class Retie {
     return true;
   }
 
-  /// A linear layer of zeros, as the first step of an RNN has it, is its bias for each sample.
+  /// A linear layer of zeros, as the first step of an RNN has it, is its bias for each sample. Which bias is
+  /// known only if no other has the same elements, and if these differ, as exporters keep one of several
+  /// biases of zeros.
   void join_biases() {
     if (!is_listed_) return;
     std::map<std::string, std::string> names;  // by the elements
@@ -136,9 +139,10 @@ class Retie {
       const bool is_listed = named_.contains(tensor.name);
       if (is_listed && tensor.tensor->dims_size() == 1) {
         const auto elements = reader_.view(*tensor.tensor);
-        if (elements.ok() && elements->size > 0)
-          names.emplace(std::string(reinterpret_cast<const char*>(elements->data), elements->size),
-                        tensor.name);
+        if (!elements.ok() || elements->size == 0) continue;
+        const auto [known, is_first] = names.try_emplace(
+            std::string(reinterpret_cast<const char*>(elements->data), elements->size), tensor.name);
+        if (!is_first) known->second.clear();
       } else if (!is_listed && function_of(tensor.name) == "linear" && tensor.tensor->dims_size() > 1 &&
                  !uses_.is_output(tensor.name)) {
         folded.push_back(tensor.tensor);
@@ -154,7 +158,9 @@ class Retie {
       const size_t row = elements->size / static_cast<size_t>(rows);
       const std::string first(reinterpret_cast<const char*>(elements->data), row);
       const auto bias = names.find(first);
-      if (columns < 2 || bias == names.end() ||
+      const size_t element = row / static_cast<size_t>(std::max<int64_t>(columns, 1));
+      if (columns < 2 || bias == names.end() || bias->second.empty() ||
+          std::memcmp(first.data(), first.data() + element, row - element) == 0 ||
           std::memcmp(elements->data, elements->data + row, elements->size - row) != 0)
         continue;
       add_integers(extents, {tensor->dims().begin(), tensor->dims().end()});
@@ -205,12 +211,8 @@ class Retie {
   /// follow it. A GRU that resets after the matmul has two.
   bool is_bias_of_one(const WeightUse& use, const rt_onnx::TensorProto& tensor) {
     const std::string& op = use.node->op_type();
-    const auto is_after = [](const auto& attribute) {
-      return attribute.name() == "linear_before_reset" && attribute.i() != 0;
-    };
-    const auto& attributes = use.node->attribute();
-    const bool is_recurrent = op == "LSTM" || op == "RNN" ||
-                              (op == "GRU" && std::none_of(attributes.begin(), attributes.end(), is_after));
+    const bool is_recurrent =
+        op == "LSTM" || op == "RNN" || (op == "GRU" && !is_on(*use.node, "linear_before_reset"));
     if (!is_recurrent || use.input != 3 || !use.path.empty() || tensor.dims_size() != 2) return false;
     const auto elements = reader_.view(tensor);  // its extents are checked
     if (!elements.ok() || elements->size == 0 || tensor.dims(1) % 2 != 0) return false;
@@ -272,15 +274,6 @@ class Retie {
       }
     }
     for (const auto& [embedding, matmul] : ties) add_transpose(graph_, embedding, matmul);
-  }
-
-  void remove_joined() {
-    if (joined_.empty()) return;
-    auto& tensors = *graph_.mutable_initializer();
-    int left = 0;
-    for (int i = 0; i < tensors.size(); ++i)
-      if (!joined_.contains(tensors[i].name())) tensors.SwapElements(left++, i);
-    tensors.DeleteSubrange(left, tensors.size() - left);
   }
 
   /// What a matrix and its transpose have in common: type, extents, the first and the last element.

@@ -71,9 +71,11 @@ std::string joined(const std::set<std::string>& parts, const char* between) {
 class Untie {
  public:
   Untie(rt_onnx::ModelProto& model, const UntieOptions& options)
-      : graph_(*model.mutable_graph()), options_(options), uses_(graph_), reader_(options.external_folder) {
-    for (const auto& [key, name] : signature_of(graph_)) original_names_.insert(name);
-  }
+      : graph_(*model.mutable_graph()),
+        options_(options),
+        uses_(graph_),
+        reader_(options.external_folder),
+        original_names_(listed_names(graph_)) {}
 
   Untied run() {
     for (const FloatTensor& weight : float_tensors(graph_)) split(weight.name, *weight.tensor);
@@ -314,12 +316,8 @@ class Untie {
   }
 
   void remove_unused() {
-    auto& tensors = *graph_.mutable_initializer();
-    int left = 0;
-    for (int i = 0; i < tensors.size(); ++i)
-      if (!unread_.contains(tensors[i].name()) || uses_.is_output(tensors[i].name()))
-        tensors.SwapElements(left++, i);
-    tensors.DeleteSubrange(left, tensors.size() - left);
+    std::erase_if(unread_, [&](const std::string& name) { return uses_.is_output(name); });
+    remove_initializers(graph_, unread_);
     auto& nodes = *graph_.mutable_node();
     int kept = 0;
     for (int i = 0; i < nodes.size(); ++i)

@@ -128,6 +128,20 @@ std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph
   return names;
 }
 
+std::set<std::string> listed_names(const rt_onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const auto& [key, name] : signature_of(graph)) names.insert(name);
+  return names;
+}
+
+void remove_initializers(rt_onnx::GraphProto& graph, const std::set<std::string>& names) {
+  auto& tensors = *graph.mutable_initializer();
+  int left = 0;
+  for (int i = 0; i < tensors.size(); ++i)
+    if (!names.contains(tensors[i].name())) tensors.SwapElements(left++, i);
+  tensors.DeleteSubrange(left, tensors.size() - left);
+}
+
 std::string_view function_of(std::string_view name) {
   const size_t end = name.find_last_not_of("0123456789");
   if (end == name.npos || end + 1 == name.size() || name[end] != '_') return name;

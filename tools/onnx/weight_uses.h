@@ -54,6 +54,10 @@ std::vector<FloatTensor> float_tensors(rt_onnx::GraphProto& graph);
 /// The parameters and buffers of a net that PyTorch's newer exporter wrote, by its names in the metadata
 /// ("p_fc_weight" is "fc.weight"); empty for other files.
 std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
+/// The names of these in PyTorch.
+std::set<std::string> listed_names(const rt_onnx::GraphProto& graph);
+
+void remove_initializers(rt_onnx::GraphProto& graph, const std::set<std::string>& names);
 
 /// How PyTorch's older exporter names the second operand of a MatMul that it computed.
 inline constexpr std::string_view kFoldedMatMul = "onnx::MatMul_";
