@@ -163,6 +163,79 @@ TEST(ImporterControl, ABranchThatDoesNotFitTheShapesDoesNotBlockTheOther) {
   EXPECT_EQ(report.unsupported.size(), 2U) << "neither fits";
 }
 
+/// y = the sum over rows of (x of [n,m] if m is not 1, else x without that axis), as PyTorch exports
+/// x.squeeze(1): of what is passed on, of rank 2, the sum would have one element for each column.
+/// one_of: the name that the branch which does not squeeze passes on.
+rt_onnx::ModelProto squeezed(const std::string& one_of, bool then_squeezes) {
+  rt_onnx::ModelProto model = empty_model();
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "x", kFloat, {-1, -1});
+  graph.mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(1)
+      ->set_dim_param("m");
+  value(*graph.add_input(), "other", kFloat, {-1, -1});
+  const auto ints = [](rt_onnx::GraphProto& in, const std::string& name, int64_t number) {
+    auto* attribute = node(in, "Constant", {}, {name}).add_attribute();
+    attribute->set_name("value_ints");
+    attribute->set_type(7);
+    attribute->add_ints(number);
+  };
+  node(graph, "Shape", {"x"}, {"shape"});
+  ints(graph, "one", 1);
+  node(graph, "Gather", {"shape", "one"}, {"extent"});
+  node(graph, "Equal", {"extent", "one"}, {"narrow"});
+  if (!then_squeezes) node(graph, "Not", {"narrow"}, {"wide"});
+  auto& branch = node(graph, "If", {then_squeezes ? "narrow" : "wide"}, {"y"});
+  for (const bool then : {true, false}) {
+    rt_onnx::GraphProto& body = body_of(branch, then ? "then_branch" : "else_branch");
+    if (then == then_squeezes) {
+      ints(body, "axis", 1);
+      node(body, "Squeeze", {"x", "axis"}, {"rank1"});
+      output(body, "rank1");
+    } else {
+      node(body, "Identity", {one_of}, {"rank2"});
+      output(body, "rank2");
+    }
+  }
+  node(graph, "Neg", {"y"}, {"z"});
+  output(graph, "z");
+  return model;
+}
+
+TEST(ImporterControl, TheBranchThatRemovesAnAxisGivesTheRank) {
+  for (const bool then_squeezes : {true, false}) {
+    ImportReport report;
+    const auto model = convert(squeezed("x", then_squeezes), report);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    ASSERT_FALSE(report.warnings.empty());
+    EXPECT_NE(report.warnings[0].find("a run in which that extent is not 1"), std::string::npos)
+        << report.warnings[0];
+    const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    const auto both = [&](int64_t rows, int64_t columns) {  // n is an extent of the other input as well
+      return std::vector<ConstTensorView>{{x.data(), {DType::F32, {rows, columns}}},
+                                          {x.data(), {DType::F32, {rows, rows}}}};
+    };
+    const auto narrow = both(4, 1), wide = both(2, 2);
+    const auto outputs = ops::evaluate_graph(model->entries[0].graph, narrow);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].info.shape, Shape({4}));
+    EXPECT_EQ(reinterpret_cast<const float*>((*outputs)[0].bytes.data())[2], -3);
+    const auto refused = ops::evaluate_graph(model->entries[0].graph, wide);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.status().message().find("'x' has another extent than 1"), std::string::npos)
+        << refused.status().message();
+  }
+  ImportReport report;
+  EXPECT_FALSE(convert(squeezed("other", true), report).ok()) << "not the same value";
+  ASSERT_EQ(report.unsupported.size(), 1U);
+  EXPECT_NE(report.unsupported[0].reason.find("f32 of rank 1 and f32 of rank 2"), std::string::npos)
+      << report.unsupported[0].reason;
+  EXPECT_NE(report.unsupported[0].help.find("--dim"), std::string::npos) << report.unsupported[0].help;
+}
+
 TEST(ImporterControl, AnotherRankIsRefused) {
   ImportReport report;
   EXPECT_FALSE(convert(nested(true), report).ok());

@@ -252,6 +252,7 @@ bool Importer::add_branch(const rt_onnx::GraphProto& graph, const std::string& n
                           Branch& branch) {
   Frame& outer = *frame_;
   branch.frame = std::make_unique<Frame>(&outer);
+  branch.frame->is_optional = true;
   frame_ = branch.frame.get();
   // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
   branch.frame->builder.fit_symbols(branch.frame->fitted);
@@ -284,10 +285,50 @@ bool Importer::drop_refused(std::array<Branch, 2>& branches, const std::string& 
                   : text("node '", cause.name, "' (", cause.op, "): ", cause.reason);
     report_.warnings.push_back(
         text("the ", i == 0 ? "then" : "else", " branch of '", name,
-             "' does not fit the shapes, and a run that takes it ends with an error: ", refusal));
+             "' does not fit its inputs, and a run that takes it ends with an error: ", refusal));
     branches[i].frame = nullptr;
   }
   return true;
+}
+
+namespace {
+
+/// The node that produces the graph's only output; null where there are several outputs or no such node.
+const rt_onnx::NodeProto* only_result(const rt_onnx::GraphProto& graph) {
+  if (graph.output_size() != 1) return nullptr;
+  for (const rt_onnx::NodeProto& node : graph.node())
+    if (node.output_size() == 1 && node.output(0) == graph.output(0).name() && node.input_size() > 0)
+      return &node;
+  return nullptr;
+}
+
+}  // namespace
+
+void Importer::drop_unsqueezed(const rt_onnx::NodeProto& node, std::array<Branch, 2>& branches,
+                               const std::string& name, std::string& refusal) {
+  const rt_onnx::GraphProto* graphs[] = {&find_attribute(node, "then_branch")->g(),
+                                         &find_attribute(node, "else_branch")->g()};
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const Branch &squeezing = branches[i], &other = branches[1 - i];
+    if (squeezing.frame == nullptr || other.frame == nullptr) return;
+    if (squeezing.outputs.size() != 1 || other.outputs.size() != 1) return;
+    if (is_sequence(squeezing.outputs[0]) || is_sequence(other.outputs[0])) return;
+    const rt_onnx::NodeProto *squeeze = only_result(*graphs[i]), *same = only_result(*graphs[1 - i]);
+    if (squeeze == nullptr || squeeze->op_type() != "Squeeze") continue;
+    const std::string& passed_on = same == nullptr                 ? graphs[1 - i]->output(0).name()
+                                   : same->op_type() == "Identity" ? same->input(0)
+                                                                   : std::string();
+    const int rank = squeezing.frame->builder.value(squeezing.outputs[0]).rank();
+    const int other_rank = other.frame->builder.value(other.outputs[0]).rank();
+    if (squeeze->input(0) != passed_on || rank == other_rank) continue;
+    refusal = text("'", passed_on, "' has another extent than 1 on the axis that the other branch removes");
+    report_.warnings.push_back(text("the ", i == 0 ? "else" : "then", " branch of '", name, "' passes on '",
+                                    passed_on, "' of rank ", other_rank,
+                                    ", from which the other removes an axis of extent 1: the rank is ", rank,
+                                    ", and a run in which that extent is not 1 ends with an error"));
+    branches[1 - i].frame = nullptr;
+    return;
+  }
 }
 
 Node Importer::make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
@@ -346,12 +387,25 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     if (!add_branch(*graphs[i], name, scope, branches[i])) return bind_nothing(node, scope);
   std::string refusal;
   if (!drop_refused(branches, name, refusal)) return bind_nothing(node, scope);
+  drop_unsqueezed(node, branches, name, refusal);
   const bool both = branches[0].frame != nullptr && branches[1].frame != nullptr;
   if (both && branches[0].packing != branches[1].packing) {
     report_unsupported(
         node, name, opset_of(scope), inputs,
         "its branches give sequences of different lengths, or an optional that only one of them "
         "fills; make the condition known with --constant");
+    return bind_nothing(node, scope);
+  }
+  for (size_t i = 0; both && i < std::min(branches[0].outputs.size(), branches[1].outputs.size()); ++i) {
+    const auto value = [&](size_t branch) -> const Value& {
+      return branches[branch].frame->builder.value(branches[branch].outputs[i]);
+    };
+    if (value(0).dtype == value(1).dtype && value(0).rank() == value(1).rank()) continue;
+    report_unsupported(node, name, opset_of(scope), inputs,
+                       text("its branches give ", name_of(value(0).dtype), " of rank ", value(0).rank(),
+                            " and ", name_of(value(1).dtype), " of rank ", value(1).rank(), " as output ", i,
+                            "; fix the dimensions that its condition depends on with --dim, or make the "
+                            "condition known with --constant"));
     return bind_nothing(node, scope);
   }
   const Packing packing = branches[branches[0].frame != nullptr ? 0 : 1].packing;

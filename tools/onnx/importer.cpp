@@ -536,10 +536,12 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
           frame_->narrow_types.try_emplace(output, narrow);
     return bind_outputs(node, scope, context.outputs, first_new);
   }
-  // Shape inference returns InvalidArgument for what it does not support, such as an element type.
-  if (status.code() == Code::Unsupported || status.code() == Code::InvalidArgument)
-    report_unsupported(node, name, opset, context.inputs, status.message(),
-                       status.code() == Code::InvalidArgument);
+  // Shape inference returns InvalidArgument for what it does not support, such as an element type. Nodes of
+  // branches that are never taken may have inputs that no row accepts.
+  const bool refused =
+      status.code() == Code::InvalidArgument || (frame_->is_optional && status.code() == Code::InvalidModel);
+  if (refused || status.code() == Code::Unsupported)
+    report_unsupported(node, name, opset, context.inputs, status.message(), refused);
   else
     problem(text("node '", name, "' (", node.op_type(), "): ", status.message()));
   bind_nothing(node, scope);

@@ -51,7 +51,11 @@ class Importer {
     Frame(Graph& graph, bool trains) : builder(graph), for_training(trains) {}
     /// A body of one of outer's nodes.
     explicit Frame(Frame* outer)
-        : builder(own), parent(outer), depth(outer->depth + 1), for_training(outer->for_training) {
+        : builder(own),
+          parent(outer),
+          depth(outer->depth + 1),
+          for_training(outer->for_training),
+          is_optional(outer->is_optional) {
       builder.within(outer->builder);
     }
 
@@ -75,6 +79,7 @@ class Importer {
     StringLists strings = {};
     int depth = 0;
     bool for_training = false;
+    bool is_optional = false;  ///< in a branch, which is dropped where its nodes do not fit their inputs
   };
   /// Writes a body into the current frame, which is new: takes the body's own inputs, returns its outputs;
   /// none after a problem, which has been reported.
@@ -230,7 +235,7 @@ class Importer {
   void add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   /// A branch of an If whose condition is known only at run time.
   struct Branch {
-    std::unique_ptr<Frame> frame;  ///< null: its nodes refuse their shapes
+    std::unique_ptr<Frame> frame;  ///< null: it is dropped, and a run that takes it fails
     std::vector<ValueId> outputs;
     Packing packing;
     std::vector<UnsupportedNode> refused;
@@ -240,6 +245,10 @@ class Importer {
   /// A branch with invalid shapes does not block the other: a run that takes it fails with `refusal`. False
   /// where both are invalid, which is reported.
   bool drop_refused(std::array<Branch, 2>& branches, const std::string& name, std::string& refusal);
+  /// Of two branches of which one squeezes a value and the other passes it on, which gives another rank (how
+  /// PyTorch exports x.squeeze(axis)), drops the one that passes it on.
+  void drop_unsqueezed(const rt_onnx::NodeProto& node, std::array<Branch, 2>& branches,
+                       const std::string& name, std::string& refusal);
   /// Both bodies take every value that either captures; that of a refused branch is a copy of the other.
   Node make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
                const std::string& refusal);
