@@ -72,6 +72,16 @@ std::vector<Case> cases_conv() {
   cases.push_back(make_case("conv_1d", conv({2}, {1, 1}, {1}), {f32({2, 11, 4}), weight({6, 3, 4})}));
   cases.push_back(make_case("conv_3d", conv({1, 1, 1}, {0, 1, 0, 0, 1, 0}, {1, 1, 1}),
                             {f32({1, 4, 5, 4, 3}), weight({4, 2, 3, 2, 3})}));
+  // Axes of extent 1 without a window, which kernels leave out: the last, and all but one.
+  cases.push_back(make_case("conv_unit_axis", conv({1, 2}, {2, 0, 1, 0}, {1, 1}),
+                            {f32({2, 11, 1, 32}), weight({32, 5, 1, 32})}));
+  cases.push_back(no_gradient(make_case(
+      "conv_unit_axis_residual", fused(conv({2, 1}, {0, 0, 0, 0}, {1, 1}), op::Activation::Relu, true),
+      {f32({2, 40, 1, 16}), weight({48, 5, 1, 16}), weight({48}), f32({2, 18, 1, 48})})));
+  cases.push_back(make_case("conv_unit_axes_3d", conv({3, 1, 1}, {0, 1, 0, 0, 1, 0}, {1, 1, 1}),
+                            {f32({1, 1, 9, 1, 3}), weight({4, 1, 3, 1, 3})}));
+  cases.push_back(make_case("conv_unit_axes_alone", conv({1, 1}, {0, 0, 0, 0}, {1, 1}),
+                            {f32({3, 1, 1, 8}), weight({5, 1, 1, 8})}));
   cases.push_back(make_case("conv_variable_weight", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
                             {f32({2, 6, 6, 4}), f32({8, 3, 3, 4})}));
   cases.push_back(make_case("conv_variable_depthwise", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 8),
@@ -105,6 +115,8 @@ std::vector<Case> cases_conv() {
                             {f32({1, 5, 5, 4}), weight({4, 3, 3, 3})}));
   cases.push_back(make_case("conv_transpose_depthwise", transposed({1, 1}, {1, 1, 1, 1}, {1, 1}, {}, 8),
                             {f32({1, 5, 5, 8}), f32({8, 3, 3, 1})}));
+  cases.push_back(make_case("conv_transpose_unit_axis", transposed({2, 1}, {1, 0, 0, 0}, {1, 1}, {1, 0}),
+                            {f32({2, 7, 1, 16}), weight({16, 4, 1, 32})}));
   // Ends of the result that no window reaches.
   cases.push_back(no_gradient(  // an output_padding that is not below the stride
       make_case("conv_transpose_unreached", transposed({1, 2}, {0, 0, 1, 0}, {4, 3}, {3, 2}),
@@ -124,6 +136,9 @@ std::vector<Case> cases_conv() {
                             {f32({2, 6, 6, 8}), f32({2, 6, 6, 8})})));
   cases.push_back(no_gradient(make_case("conv_weight_grad_1x1", weight_grad({1, 1}, {1, 1}, {0, 0, 0, 0}),
                                         {f32({2, 5, 5, 16}), f32({2, 5, 5, 8})})));
+  cases.push_back(
+      no_gradient(make_case("conv_weight_grad_unit_axis", weight_grad({5, 1}, {1, 1}, {2, 0, 2, 0}),
+                            {f32({2, 20, 1, 16}), f32({2, 20, 1, 32})})));
   return cases;
 }
 

@@ -24,6 +24,7 @@ constexpr std::string_view kAgain[] = {
     "conv_grouped",
     "conv_depthwise",
     "conv_1d",
+    "conv_unit_axis",
     "conv_variable_weight",
     "conv_bias_relu",
     "conv_residual_relu",

@@ -81,6 +81,10 @@ std::vector<Case> cases_integer_matmul() {
       make_case("conv_integer_1d", conv<op::ConvIntegerAttributes>({2}, {1, 1}, {1}),
                 {quantized(DType::I8, {2, 9, 3}), quantized(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
   add(cases,
+      make_case("conv_integer_unit_axis", conv<op::ConvIntegerAttributes>({2, 1}, {2, 0, 1, 0}, {1, 1}),
+                {quantized(DType::U8, {2, 13, 1, 16}), quantized(DType::I8, {32, 5, 1, 16}),
+                 number(DType::U8, 4)}));
+  add(cases,
       make_case("conv_integer_3d", conv<op::ConvIntegerAttributes>({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
                 {quantized(DType::U8, {1, 4, 5, 4, 3}), constant(quantized(DType::I8, {4, 2, 3, 2, 3})),
                  number(DType::U8, 4)}));

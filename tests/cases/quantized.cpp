@@ -165,6 +165,10 @@ void add_matmuls(std::vector<Case>& cases) {
   add(cases, make_case("quantized_conv_grouped", window(DType::U8, {2, 1}, {1, 0, 1, 1}, 2),
                        {quantized(DType::I8, {1, 9, 5, 32}), quantized(DType::I8, {40, 3, 2, 16}), scales(40),
                         fixed(DType::I8, -6), reals(40), y_scale, fixed(DType::U8, 77)}));
+  add(cases,
+      make_case("quantized_conv_unit_axis", window(DType::I8, {1, 1}, {2, 0, 2, 0}, 1, Activation::Relu),
+                {quantized(DType::U8, {2, 21, 1, 16}), constant(quantized(DType::I8, {32, 5, 1, 16})),
+                 scales(32), fixed(DType::U8, 90), reals(32), y_scale, fixed(DType::I8, -4)}));
   add(cases, make_case("quantized_conv_1d", window(DType::I8, {2}, {1, 1}),
                        {quantized(DType::I8, {2, 9, 3}), constant(quantized(DType::I8, {5, 3, 3})), scales(5),
                         fixed(DType::I8, 4), reals(5), y_scale}));

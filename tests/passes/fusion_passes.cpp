@@ -69,6 +69,24 @@ TEST(OneHot, VectorsTimesWeightsAreRows) {
   EXPECT_EQ(count(net.graph, OpKind::Tanh), 0u);  // of the table, once
 }
 
+TEST(OneHot, ComparisonsCastToNumbersAreOneHot) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 5}});
+  const ValueId index = b.cast(b.mul(x, b.scalar(3, DType::F32)), DType::I32);
+  const std::array<int64_t, 3> outer{-1, 5, 1};
+  const std::array<int32_t, 7> range{0, 1, 2, 3, 4, 5, 6};
+  for (const Shape& shape : {Shape({1, 1, 7}), Shape({7}), Shape({1, 1, 1, 7})}) {
+    const ValueId numbers = b.constant({DType::I32, shape}, Blob::copy_of(range.data(), sizeof(range)));
+    const ValueId hot = b.emit(op::EqualAttributes{}, {numbers, b.reshape(index, b.ints(outer))});
+    net.output(b.emit(op::MatMulAttributes{}, {b.cast(hot, DType::F32), random_constant(b, {7, 4}, 1)}),
+               text("of_rank", shape.rank()));
+  }
+  transform(net.graph, {"one_hot", "fold", "dead_code"});
+  EXPECT_EQ(count(net.graph, OpKind::MatMul), 1u) << print(net.graph);  // its result has another axis
+  EXPECT_EQ(count(net.graph, OpKind::Gather), 2u);
+}
+
 TEST(OneHot, LeavesInfiniteWeightsOtherRangesAndSharedRows) {
   Net net;
   Builder& b = net.b;

@@ -23,6 +23,7 @@
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/streamed_conv.h"
+#include "backends/cpu/support/unit_axes.h"
 #include "backends/cpu/support/winograd.h"
 #include "backends/cpu/support/winograd_tiles.h"
 
@@ -31,8 +32,7 @@ namespace {
 
 using onednn::Algorithm;
 
-/// The underlying convolution of a Conv, ConvTranspose or ConvWeightGrad node.
-Result<ConvGeometry> geometry_of(const NodeView& node) {
+Result<ConvGeometry> whole_geometry_of(const NodeView& node) {
   switch (node.kind()) {
     case OpKind::Conv: return conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>());
     case OpKind::ConvWeightGrad:
@@ -43,6 +43,12 @@ Result<ConvGeometry> geometry_of(const NodeView& node) {
   if (node.has(2)) output_size = node.ints(2);
   return conv_transpose_geometry(node.shape(0), node.shape(1), node.as<op::ConvTransposeAttributes>(),
                                  output_size);
+}
+
+/// The underlying convolution of a Conv, ConvTranspose or ConvWeightGrad node.
+Result<ConvGeometry> geometry_of(const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry whole, whole_geometry_of(node));
+  return without_unit_axes(whole);
 }
 
 Status known_output_size(const NodeView& node) {

@@ -16,6 +16,7 @@
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
+#include "backends/cpu/support/unit_axes.h"
 
 namespace librt::cpu {
 namespace {
@@ -281,7 +282,9 @@ Result<KernelPtr> create_own_matmul(CpuDevice& device, const NodeView& node, Pro
 // --- ConvInteger
 
 Result<ConvGeometry> conv_of(const NodeView& node) {
-  return conv_geometry(node.shape(0), node.shape(1), as_conv(node.as<op::ConvIntegerAttributes>()));
+  RT_ASSIGN(const ConvGeometry whole,
+            conv_geometry(node.shape(0), node.shape(1), as_conv(node.as<op::ConvIntegerAttributes>())));
+  return without_unit_axes(whole);
 }
 
 int64_t window_elements(const ConvGeometry& g) noexcept {

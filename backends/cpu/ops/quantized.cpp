@@ -22,6 +22,7 @@
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
 #include "backends/cpu/support/requantize.h"
+#include "backends/cpu/support/unit_axes.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/core/element.h"
 
@@ -120,8 +121,10 @@ Result<KernelPtr> create_matmul(CpuDevice&, const NodeView& node, Producers) {
 }
 
 Result<ConvGeometry> conv_of(const NodeView& node) {
-  return conv_geometry(node.shape(0), node.shape(1),
-                       as_conv(as_integer(node.as<op::QuantizedConvAttributes>())));
+  RT_ASSIGN(const ConvGeometry whole,
+            conv_geometry(node.shape(0), node.shape(1),
+                          as_conv(as_integer(node.as<op::QuantizedConvAttributes>()))));
+  return without_unit_axes(whole);
 }
 
 Status supports_conv(const CpuDevice& device, const NodeView& node) {

@@ -4,6 +4,9 @@
 //   before  MatMul(Where(Equal(i[..,1], [0..n)), 1, 0), W[n,D])      f(Gather(T, i))
 //   after   Gather([W; 0], i where it is one of [0..n), else n)     Gather(f(T), i)
 //
+// Cast(Equal(..)) is the same as Where(Equal(..), 1, 0): ONNX's OneHot is imported as the latter, and JAX
+// writes the former.
+//
 // Exact: a one-hot vector without a one gives the row of zeros, and weights that are not finite, which would
 // turn the zeros beside the one into NaN, are left alone. Before epilogues are fused; constants are folded
 // later.
@@ -22,12 +25,13 @@ namespace {
 /// A constant that other nodes read, too, is copied up to this size.
 constexpr size_t kSharedBytes = size_t{1} << 20;
 
-/// The constant 0, 1, .. as i64[n]: n, else 0.
-int64_t range_of(GraphEdit& edit, ValueId id) {
+/// The constant 0, 1, .. as integers [1..,n], of at most `most_axes` axes: n, else 0.
+int64_t range_of(GraphEdit& edit, ValueId id, int most_axes) {
   if (!edit.is_constant(id)) return 0;
   const Value& value = edit.value(id);
-  if (value.dtype != DType::I64 || value.rank() != 1) return 0;
+  if (value.dtype != DType::I64 && value.dtype != DType::I32) return 0;
   const int64_t count = value.info().elements();
+  if (value.rank() < 1 || value.rank() > most_axes || value.dims.back().extent != count) return 0;
   for (int64_t i = 0; i < count; ++i)
     if (load_integer(value.data.data, value.dtype, i) != i) return 0;
   return count;
@@ -75,15 +79,24 @@ bool has_bias_alone(const Node& node) {
          (epilogue->has_bias && !epilogue->has_residual && epilogue->activation == op::Activation::None);
 }
 
+/// The Equal that the value is 1 where true, and else 0; null where it is not such a value.
+const Node* equal_as_number(GraphEdit& edit, ValueId value) {
+  const Node* made = edit.producer(value);
+  if (made == nullptr) return nullptr;
+  const bool selects = made->kind() == OpKind::Where && edit.uniform(made->inputs[1]) == 1 &&
+                       edit.uniform(made->inputs[2]) == 0;
+  return selects || made->kind() == OpKind::Cast ? edit.producer(made->inputs[0], OpKind::Equal) : nullptr;
+}
+
 void use_rows(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
-  const Node* where = edit.producer(inputs[0], OpKind::Where);
-  if (where == nullptr || !has_bias_alone(edit.node(id))) return;
-  if (edit.uniform(where->inputs[1]) != 1 || edit.uniform(where->inputs[2]) != 0) return;
-  const Node* equal = edit.producer(where->inputs[0], OpKind::Equal);
-  if (equal == nullptr) return;
-  const size_t side = range_of(edit, equal->inputs[0]) > 0 ? 0 : 1;
-  const int64_t count = range_of(edit, equal->inputs[side]);
+  const Node* equal = equal_as_number(edit, inputs[0]);
+  if (equal == nullptr || !has_bias_alone(edit.node(id))) return;
+  const auto range_at = [&](size_t i) {
+    return range_of(edit, equal->inputs[i], edit.value(equal->inputs[1 - i]).rank());
+  };
+  const size_t side = range_at(0) > 0 ? 0 : 1;
+  const int64_t count = range_at(side);
   const ValueId index = without_last_axis(edit, equal->inputs[1 - side]);
   if (count == 0 || index == kNoValue || !is_finite_matrix(edit, inputs[1]) ||
       edit.value(inputs[1]).dims[0].extent != count)
@@ -96,7 +109,9 @@ void use_rows(GraphEdit& edit, NodeId id) {
   std::memcpy(rows.data(), edit.value(inputs[1]).data.data, bytes);
   ValueId table = builder.constant({DType::F32, {count + 1, columns}}, Blob::own(std::move(rows)));
   if (inputs.size() > 2) table = edit.emit(op::AddAttributes{}, {table, inputs[2]});
-  const auto number = [&](int64_t value) { return builder.scalar(static_cast<double>(value), DType::I64); };
+  const auto number = [&](int64_t value) {
+    return builder.scalar(static_cast<double>(value), edit.value(index).dtype);
+  };
   const ValueId outside =
       edit.emit(op::OrAttributes{}, {edit.emit(op::LessAttributes{}, {index, number(0)}),
                                      edit.emit(op::GreaterAttributes{}, {index, number(count - 1)})});
