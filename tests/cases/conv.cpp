@@ -70,6 +70,13 @@ std::vector<Case> cases_conv() {
   cases.push_back(make_case("conv_gray", conv({1, 1}, {2, 2, 2, 2}, {1, 1}),
                             {f32({2, 12, 12, 1}), weight({6, 5, 5, 1})}));
   cases.push_back(make_case("conv_1d", conv({2}, {1, 1}, {1}), {f32({2, 11, 4}), weight({6, 3, 4})}));
+  // Windows along one axis as rows of a GEMM, where they lie in memory: of more elements than are packed at a
+  // time, over ends and from one sample to the next.
+  cases.push_back(
+      no_gradient(make_case("conv_long_windows", fused(conv({7}, {40, 90}, {1}), op::Activation::Relu, false),
+                            {f32({2, 900, 1}), weight({24, 500, 1}), weight({24})})));
+  cases.push_back(no_gradient(
+      make_case("conv_wide_strides", conv({2}, {1, 2}, {1}), {f32({3, 61, 352}), weight({40, 3, 352})})));
   cases.push_back(make_case("conv_3d", conv({1, 1, 1}, {0, 1, 0, 0, 1, 0}, {1, 1, 1}),
                             {f32({1, 4, 5, 4, 3}), weight({4, 2, 3, 2, 3})}));
   // Axes of extent 1 without a window, which kernels leave out: the last, and all but one.

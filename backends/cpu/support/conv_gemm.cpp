@@ -55,9 +55,7 @@ struct Convolution {
     padded = kind == OpKind::ConvTranspose || g.is_padded();
     const WindowAxis& axis = points.last();
     run = gathered_group();
-    if (kind != OpKind::ConvTranspose && g.groups == 1 && axis.dilation == 1 &&
-        axis.kernel * run <= GemmBlocks::kDepth)
-      run *= axis.kernel;
+    if (kind != OpKind::ConvTranspose && g.groups == 1 && axis.dilation == 1) run *= axis.kernel;
   }
 
   bool depthwise() const noexcept {
@@ -110,6 +108,17 @@ struct Convolution {
                            int64_t from) const noexcept {
     const int64_t other = points.other(at, tap);
     return other < 0 ? kZeroRow : image + other * gathered_channels() + group * gathered_group() + from;
+  }
+
+  /// The address of the first of `rows` windows from a point on where each window is a row in memory that
+  /// begins `stride` points after the one before, all inside of the image; else null.
+  const float* windows_in_place(const float* image, int64_t first, int64_t rows) const noexcept {
+    const WindowAxis& axis = points.last();
+    if (g.rank != 1 || run != blocks.k) return nullptr;
+    const ConvPoints::Point at = points.point(first);
+    const int64_t start = points.start(at), end = start + (rows - 1) * axis.stride + axis.kernel;
+    if (at.at[0] + rows > axis.output || start < 0 || end > axis.input) return nullptr;
+    return image + (points.line(at, 0) + start) * g.input_channels;
   }
 
   /// A panel of the gathered image as a, steps of (tap, channel) from k0 on.
@@ -165,12 +174,16 @@ struct Convolution {
   void run_forward(const Call& call, const float* panels, float* workspaces) const noexcept {
     const float* image = call.in<float>(0);
     const int64_t channels = blocks.n * g.groups, stride = gathered_channels();
-    const bool in_place = points.same() && blocks.in_place(stride);
+    const int64_t apart = points.last().stride * stride;  // windows along one axis
+    const bool in_place = points.same() && blocks.in_place(stride), windows = blocks.in_place(apart);
     multiply_panels(
         blocks, g.groups,
         [&](int64_t group, int64_t panel, int64_t k0, int64_t steps, float* to) noexcept -> PanelA {
           if (in_place && (panel + 1) * loops->rows <= blocks.m)
             return {image + panel * loops->rows * stride + group * gathered_group() + k0, stride};
+          if (windows && (panel + 1) * loops->rows <= blocks.m)
+            if (const float* const at = windows_in_place(image, panel * loops->rows, loops->rows))
+              return {at + k0, apart};
           gather(image, group, panel, k0, steps, to);
           return {to};
         },
