@@ -93,7 +93,7 @@ TEST(Team, IsBusyForAWhileAfterALateBarrier) {
   const cpu::ThreadScope scope(7);  // no other test's team
   cpu::Team& team = *cpu::current_team();
   EXPECT_FALSE(team.busy());
-  team.set_busy();
+  team.set_busy(100'000'000);
   EXPECT_TRUE(team.busy());
 }
 

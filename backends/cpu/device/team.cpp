@@ -26,10 +26,15 @@ constexpr int64_t kBusySpin = 10'000;
 // Two looks at the clock that lie further apart than this while spinning: the thread was descheduled between
 // them.
 constexpr int64_t kDescheduled = 500'000;
-// A machine counts as busy for so long after a thread was descheduled.
-constexpr int64_t kBusy = 100'000'000;
-// Where barriers are late again and again: each late one takes the time slices of other programs, some ms.
-constexpr int64_t kLongestBusy = 3'200'000'000;
+// What cost time is avoided for so many times that time. On an idle virtual machine a thread was without its
+// core for over 0.5 ms three times a second; when each of them counted as a busy machine for 100 ms, an LSTM
+// that two threads ran in 2.3 ms took 3.9 ms in half of its runs.
+constexpr int64_t kTimesCost = 8;
+// Beside another program, a thread that is tried again is without its core within so long.
+constexpr int64_t kSoon = 30'000'000;
+// At most so long do threads spin shortly; and run regions with many barriers alone, where each late one
+// takes the time slices of other programs, some ms.
+constexpr int64_t kLongestShortSpins = 100'000'000, kLongestAlone = 3'200'000'000;
 constexpr int kLooks = 16;  ///< at a flag, between two looks at the clock
 
 // Others whose pieces a part takes: with more, looking for pieces takes longer than they do.
@@ -185,25 +190,31 @@ Team& Team::acquire(const Workers& workers) noexcept {
   }
 }
 
-bool Team::busy() const noexcept {
-  const int64_t until =
-      std::max(busy_until_.load(std::memory_order_relaxed), alone_until_.load(std::memory_order_relaxed));
-  return now() < until;
+bool Avoidance::lasts() const noexcept {
+  const int64_t until = until_.load(std::memory_order_relaxed);
+  return until != 0 && now() < until;
 }
 
-void Team::set_busy() noexcept {
-  const int64_t time = now(), before = alone_for_.load(std::memory_order_relaxed);
-  const bool again = time < alone_until_.load(std::memory_order_relaxed) + before;
-  const int64_t period = again ? std::min(2 * before, kLongestBusy) : kBusy;
-  alone_for_.store(period, std::memory_order_relaxed);
-  alone_until_.store(time + period, std::memory_order_relaxed);
+void Avoidance::begin(int64_t cost, int64_t longest) noexcept {
+  const int64_t time = now(), before = period_.load(std::memory_order_relaxed);
+  const bool again = time < until_.load(std::memory_order_relaxed) + std::max(before, kSoon);
+  const int64_t period = std::min(std::max(again ? 2 * before : 0, kTimesCost * cost), longest);
+  period_.store(period, std::memory_order_relaxed);
+  until_.store(time + period, std::memory_order_relaxed);
 }
 
-/// Whether ready() became true within the time that this team spins.
+void Team::set_busy(int64_t late) noexcept {
+  alone_.begin(late, kLongestAlone);
+}
+
+int64_t Team::spin_limit() const noexcept {
+  return short_spins_.lasts() ? kBusySpin : kQuietSpin;
+}
+
+/// Whether ready() became true within `limit` ns.
 template <class Ready>
-bool Team::spin(const Ready& ready) noexcept {
+bool Team::spin(const Ready& ready, int64_t limit) noexcept {
   const int64_t start = now();
-  const int64_t limit = start < busy_until_.load(std::memory_order_relaxed) ? kBusySpin : kQuietSpin;
   for (int64_t before = start;;) {
     for (int look = 0; look < kLooks; ++look) {
       if (ready()) return true;
@@ -211,7 +222,7 @@ bool Team::spin(const Ready& ready) noexcept {
     }
     const int64_t after = now();
     if (after - before > kDescheduled) {
-      busy_until_.store(after + kBusy, std::memory_order_relaxed);
+      short_spins_.begin(after - before, kLongestShortSpins);
       return ready();
     }
     if (after - start > limit) return false;
@@ -269,7 +280,7 @@ void Team::run(int parts, Work work, void* context) noexcept {
     calls_.notify_all();
   }
   work_on(state, 0);
-  while (!spin([this] { return unfinished_.load(std::memory_order_acquire) == 0; })) {
+  while (!spin([this] { return unfinished_.load(std::memory_order_acquire) == 0; }, spin_limit())) {
     const int32_t left = unfinished_.load(std::memory_order_acquire);
     if (left != 0) unfinished_.wait(left, std::memory_order_acquire);
   }
@@ -327,21 +338,23 @@ int64_t Team::take(int per_part) noexcept {
   return -1;
 }
 
-bool Team::barrier() noexcept {
+int64_t Team::barrier() noexcept {
   const int parts = t_place.parts;
-  if (parts <= 1) return false;
+  if (parts <= 1) return 0;
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_acq_rel);
     generation_.notify_all();
-    return false;
+    return 0;
   }
   const auto passed = [&] { return generation_.load(std::memory_order_acquire) != generation; };
-  if (spin(passed)) return false;
+  if (spin(passed, kQuietSpin))
+    return 0;  // steps are short: sleeping between them would take most of the time
   const int64_t start = now();
   while (!passed()) generation_.wait(generation, std::memory_order_acquire);
-  return now() - start > kDescheduled;
+  const int64_t late = now() - start;
+  return late > kDescheduled ? late : 0;
 }
 
 /// The life of thread `index`.
@@ -352,7 +365,7 @@ void Team::serve(int index) noexcept {
   uint64_t seen = 0;
   for (;;) {
     const auto changed = [&] { return state_.load(std::memory_order_acquire) != seen; };
-    if (!changed() && !spin(changed)) {
+    if (!changed() && !spin(changed, spin_limit())) {
       const uint32_t calls = calls_.load(std::memory_order_seq_cst);
       asleep_.fetch_add(1, std::memory_order_seq_cst);
       if (state_.load(std::memory_order_seq_cst) == seen && !ends_.load()) calls_.wait(calls);

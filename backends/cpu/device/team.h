@@ -56,6 +56,19 @@ struct Workers {
   Team* pool = nullptr;                  ///< the application's threads; null: librt's own
 };
 
+/// How long something is avoided that cost time because a thread was without a core: in proportion to what it
+/// cost, so that a rare disturbance costs little more than itself, and twice as long each time that it is
+/// tried in vain soon after, as beside other programs.
+class Avoidance {
+ public:
+  bool lasts() const noexcept;
+  void begin(int64_t cost, int64_t longest) noexcept;  ///< ns
+
+ private:
+  std::atomic<int64_t> until_{0};  ///< nanoseconds of the steady clock
+  std::atomic<int64_t> period_{0};
+};
+
 class Team {
  public:
   using Work = void (*)(void* context);
@@ -84,10 +97,10 @@ class Team {
   /// calls of a region, at most kMostPieces.
   int64_t take(int per_part) noexcept;
   static constexpr int kMostPieces = 4;
-  /// Waits until all parts of the region have arrived. To be called by all of them. True if that took over
-  /// 0.5 ms longer than threads spin: where steps between barriers are shorter, another part's thread has no
-  /// core.
-  bool barrier() noexcept;
+  /// Waits until all parts of the region have arrived. To be called by all of them. How many ns that took
+  /// longer than threads spin, where it is over 0.5 ms, else 0: where steps between barriers are shorter,
+  /// another part's thread has no core.
+  int64_t barrier() noexcept;
 
   int size() const noexcept { return size_; }
   Workers workers() noexcept { return pool_.run != nullptr ? Workers(*this) : Workers(size_, placement_); }
@@ -95,11 +108,10 @@ class Team {
   bool serves(const Workers& workers) const noexcept {
     return size_ == workers.threads && placement_ == workers.placement && pool_.run == nullptr;
   }
-  /// Whether one of the threads was lately without a core: regions with many barriers better run as one part.
-  bool busy() const noexcept;
-  /// To be called when a barrier was late: the team is busy() for a while, and longer each time that it was
-  /// soon late again.
-  void set_busy() noexcept;
+  /// Whether a barrier was lately late: regions with many barriers better run as one part.
+  bool busy() const noexcept { return alone_.lasts(); }
+  /// To be called when a barrier was late by so many ns.
+  void set_busy(int64_t late) noexcept;
   static const Place& place() noexcept;
 
   Team(const Team&) = delete;
@@ -122,7 +134,9 @@ class Team {
   void work_on(uint64_t state, int own) noexcept;
   bool claim(uint64_t region, int part) noexcept;
   template <class Ready>
-  bool spin(const Ready& ready) noexcept;
+  bool spin(const Ready& ready, int64_t limit) noexcept;
+  /// The time to spin between regions.
+  int64_t spin_limit() const noexcept;
 
   static constexpr int kPartBits = 16, kPieceBits = 8;
   static_assert(kMostThreads < 1 << kPartBits && kMostPieces < 1 << kPieceBits);
@@ -143,9 +157,8 @@ class Team {
   std::atomic<uint32_t> generation_{0};          ///< of the barrier
   alignas(64) std::atomic<uint32_t> calls_{0};   ///< changes when sleeping threads are called
   std::atomic<int32_t> asleep_{0};
-  std::atomic<int64_t> busy_until_{0};   ///< nanoseconds of the steady clock: spins shortly until then
-  std::atomic<int64_t> alone_until_{0};  ///< of set_busy()
-  std::atomic<int64_t> alone_for_{0};
+  Avoidance short_spins_;  ///< of long spins
+  Avoidance alone_;        ///< of set_busy()
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
 };

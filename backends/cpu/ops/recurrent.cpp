@@ -61,11 +61,11 @@ class Crew {
   /// get the same answer, because a part decides between two barriers, for the steps after the second.
   int meet(int64_t s) noexcept {
     Team& team = *current_team();
-    const bool late = team.barrier();
+    const int64_t late = team.barrier();
     const int64_t decided = decided_.load(std::memory_order_acquire);
     if (decided != kNobody && decided >> kPartBits <= s) return static_cast<int>(decided & kPartMask);
-    if (late) {
-      team.set_busy();
+    if (late > 0) {
+      team.set_busy(late);
       int64_t nobody = kNobody;
       decided_.compare_exchange_strong(nobody, (s + 1) << kPartBits | Team::place().part,
                                        std::memory_order_release);
