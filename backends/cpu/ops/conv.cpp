@@ -259,6 +259,7 @@ Status supports_windows(const CpuDevice& device, const NodeView& node) {
   const WindowAxis& axis = g.axes[0];
   if (g.rank != 1 || g.groups != 1 || axis.dilation != 1)
     return unsupported("needs one spatial axis, one group and no dilation");
+  if (g.output_channels < kBlock) return unsupported("not faster for ", g.output_channels, " output channels");
   const int64_t window = axis.kernel * g.input_channels;
   const bool is_long = g.input_channels < kBlock && window >= 160;
   if (!is_long && (axis.stride == 1 || window < 1024))
