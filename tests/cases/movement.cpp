@@ -65,6 +65,8 @@ std::vector<Case> cases_movement() {
                                         {f32({2, 3}), ints({1, 1, 1, 1}), with_values(weight({}), {-1.5})})));
   cases.push_back(
       no_gradient(make_case("pad_crop", op::PadAttributes{}, {f32({4, 6}), ints({-1, 1, 0, -2})})));
+  cases.push_back(no_gradient(  // the same extents as before
+      make_case("pad_shift", op::PadAttributes{}, {f32({5, 4, 2}), ints({-1, 2, 0, 1, -2, 0})})));
   cases.push_back(make_case("expand", op::ExpandAttributes{}, {f32({3, 1, 5}), ints({2, 3, 4, 5})}));
   cases.push_back(make_case("expand_scalar", op::ExpandAttributes{}, {f32({}), ints({3, 2})}));
   cases.push_back(make_case("tile", op::TileAttributes{}, {f32({2, 3}), ints({2, 3})}));

@@ -153,19 +153,27 @@ Status supports_pad(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the pads of a Pad");
 }
 
-/// Rows along the last axis: memcpy where inside the input, else one element at a time. Source positions are
-/// computed: tables of them would take several times the memory of a result of one axis.
+/// Rows along the last axis that is padded, of blocks of the axes after it: memcpy where inside the input,
+/// else one block at a time. Source positions are computed: tables of them would take several times the
+/// memory of a result of one axis.
 Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
-  const Shape y = node.output(0).shape;
+  const Shape x_shape = node.shape(0), y = node.output(0).shape;
   const auto mode = node.as<op::PadAttributes>().mode;
-  RT_ASSIGN(const PadGeometry geometry, pad_geometry(node.shape(0), mode, node.ints(1)));
+  RT_ASSIGN(const PadGeometry geometry, pad_geometry(x_shape, mode, node.ints(1)));
   const bool has_value = node.has(2);
-  const auto from = strides_of(node.shape(0));
-  const int rank = y.rank();
-  const int64_t inner = rank == 0 ? 1 : y.back(), rows = inner == 0 ? 0 : y.elements() / inner;
-  const auto last = static_cast<size_t>(std::max(rank - 1, 0));
-  const int64_t before = rank == 0 ? 0 : std::min(geometry.before[last], inner);
-  const int64_t inside = rank == 0 ? 1 : std::clamp<int64_t>(geometry.extent[last], 0, inner - before);
+  const auto from = strides_of(x_shape);
+  int axis = y.rank() - 1;
+  const auto is_padded = [&](int i) {
+    const auto k = static_cast<size_t>(i);
+    return geometry.before[k] != 0 || geometry.start[k] != 0 || geometry.extent[k] != y[i] ||
+           x_shape[i] != y[i];
+  };
+  while (axis > 0 && !is_padded(axis)) --axis;
+  const auto last = static_cast<size_t>(std::max(axis, 0));
+  const int64_t extent = axis < 0 ? 1 : y[axis], block = axis < 0 ? 1 : y.elements(axis + 1, y.rank());
+  const int64_t inner = extent * block, rows = inner == 0 ? 0 : y.elements() / inner;
+  const int64_t before = axis < 0 ? 0 : std::min(geometry.before[last], extent);
+  const int64_t inside = axis < 0 ? 1 : std::clamp<int64_t>(geometry.extent[last], 0, extent - before);
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const Call& call) noexcept {
@@ -175,7 +183,7 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
       parallel_for(rows, inner, 1, [&](int64_t begin, int64_t end) noexcept {
         for (int64_t row = begin; row < end; ++row) {
           int64_t offset = 0, rest = row;
-          for (int i = rank - 2; i >= 0 && offset >= 0; --i) {
+          for (int i = axis - 1; i >= 0 && offset >= 0; --i) {
             const auto k = static_cast<size_t>(i);
             const int64_t at = rest % y[i], within = at - geometry.before[k];
             const int64_t source = within >= 0 && within < geometry.extent[k]
@@ -192,14 +200,18 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
           const T* in = x + offset;
           const auto pick = [&](int64_t first, int64_t end_of_part) {
             for (int64_t i = first; i < end_of_part; ++i) {
-              const int64_t source = pad_source(geometry, mode, rank - 1, i);
-              out[i] = source < 0 ? value : in[source];
+              const int64_t source = pad_source(geometry, mode, axis, i);
+              if (source < 0)
+                std::fill(out + i * block, out + (i + 1) * block, value);
+              else
+                std::copy(in + source * block, in + (source + 1) * block, out + i * block);
             }
           };
           pick(0, before);
           if (inside > 0)
-            std::memcpy(out + before, in + geometry.start[last], static_cast<size_t>(inside) * sizeof(T));
-          pick(before + inside, inner);
+            std::memcpy(out + before * block, in + geometry.start[last] * block,
+                        static_cast<size_t>(inside * block) * sizeof(T));
+          pick(before + inside, extent);
         }
       });
     });
