@@ -77,6 +77,21 @@ std::vector<Case> cases_conv() {
                             {f32({2, 900, 1}), weight({24, 500, 1}), weight({24})})));
   cases.push_back(no_gradient(
       make_case("conv_wide_strides", conv({2}, {1, 2}, {1}), {f32({3, 61, 352}), weight({40, 3, 352})})));
+  // Few channels in the result: whole blocks of points and single ones, ends of lines that fill no vector,
+  // windows over the ends of both axes, and outside of the image altogether.
+  cases.push_back(no_gradient(
+      make_case("conv_narrow_1", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::Relu, true),
+                {f32({2, 9, 21, 24}), weight({1, 3, 3, 24}), weight({1}), f32({2, 9, 21, 1})})));
+  cases.push_back(no_gradient(make_case("conv_narrow_2", conv({2, 1}, {0, 2, 1, 3}, {2, 1}),
+                                        {f32({1, 8, 13, 33}), weight({2, 3, 5, 33})})));
+  cases.push_back(no_gradient(make_case("conv_narrow_3", conv({1, 2}, {1, 0, 1, 0}, {1, 1}),
+                                        {f32({1, 12, 40, 48}), f32({3, 3, 3, 48})})));
+  for (const int64_t outputs : {4, 5, 6, 7, 8})
+    cases.push_back(
+        no_gradient(make_case("conv_narrow_" + std::to_string(outputs), conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                              {f32({1, 4, 19, 68}), weight({outputs, 3, 3, 68})})));
+  cases.push_back(no_gradient(
+      make_case("conv_narrow_filter", conv({3}, {130, 40}, {1}), {f32({2, 700, 1}), weight({5, 100, 1})})));
   cases.push_back(make_case("conv_3d", conv({1, 1, 1}, {0, 1, 0, 0, 1, 0}, {1, 1, 1}),
                             {f32({1, 4, 5, 4, 3}), weight({4, 2, 3, 2, 3})}));
   // Axes of extent 1 without a window, which kernels leave out: the last, and all but one.

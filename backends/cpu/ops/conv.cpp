@@ -11,6 +11,7 @@
 //                         layout of its producer
 //   conv.windows          our own GEMM whose rows are the windows where they lie in memory, of one axis: long
 //                         windows of few channels, and strides, for which oneDNN's loops are not made
+//   conv.narrow           our own, for few channels in the result: vectors run along the window
 //   conv.winograd         our own, for constant weights, without oneDNN
 //   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
 //   conv.plain            loops, for what has nothing to compute (windows without channels)
@@ -23,6 +24,7 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/support/conv_gemm.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/narrow_conv.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/streamed_conv.h"
 #include "backends/cpu/support/unit_axes.h"
@@ -259,12 +261,25 @@ Status supports_windows(const CpuDevice& device, const NodeView& node) {
   const WindowAxis& axis = g.axes[0];
   if (g.rank != 1 || g.groups != 1 || axis.dilation != 1)
     return unsupported("needs one spatial axis, one group and no dilation");
-  if (g.output_channels < kBlock) return unsupported("not faster for ", g.output_channels, " output channels");
+  if (g.output_channels < kBlock)
+    return unsupported("not faster for ", g.output_channels, " output channels");
   const int64_t window = axis.kernel * g.input_channels;
   const bool is_long = g.input_channels < kBlock && window >= 160;
   if (!is_long && (axis.stride == 1 || window < 1024))
     return unsupported("not faster for windows of ", window, " elements with a stride of ", axis.stride);
   return {};
+}
+
+Status supports_narrow(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_gemm(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return supports_narrow_conv(device, g);
+}
+
+Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const Ending ending(device, node);
+  return make_narrow_conv(device, g, ending.finish, ending.inputs);
 }
 
 Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
@@ -312,6 +327,7 @@ constexpr KernelRow kRowsOfConv[] = {
     row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
         OpKind::Conv, "conv.winograd2x2", kF32, 12),
     row<create_gemm, supports_windows>(OpKind::Conv, "conv.windows", kF32, 12),
+    row<create_narrow, supports_narrow>(OpKind::Conv, "conv.narrow", kF32, 15),
     row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
     row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
     row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),

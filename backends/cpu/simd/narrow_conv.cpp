@@ -1,0 +1,122 @@
+// Where a result has few channels, vectors along them would be mostly empty: a heatmap or a mask has one, and
+// takes a sixteenth of the multiply-adds that the instructions could. Here vectors run along the window, of
+// which a line (taps along the last axis times channels) is contiguous in x as in the weights:
+//
+//   for each line:  total[point][result] += x[point's line] weight[result's line], a vector at a time
+//   y[point][result] = the sum of the lanes of total[point][result]
+//
+// The vectors of some points are summed together, four at a time.
+#include "backends/cpu/simd/narrow_conv.h"
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
+
+namespace librt::cpu::RT_SIMD_ISA {
+namespace {
+
+using V = Vector<float>;
+using Four = Vector<float, 16>;
+constexpr int64_t kLane = kLanes<float>;
+
+/// Points at a time for so many results: accumulators, a vector of each result's weights and one of x are in
+/// registers.
+#if defined(__AVX512F__)
+constexpr int kPointsFor[] = {8, 8, 8, 6, 4, 4, 3, 3};
+#else
+constexpr int kPointsFor[] = {8, 6, 3, 2};
+#endif
+constexpr int kMostOutputs = sizeof kPointsFor / sizeof kPointsFor[0];
+
+/// The first n floats, and zeros.
+RT_INLINE V load_first(const float* x, int64_t n) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<V>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), x));
+#else
+  V v{};
+  for (int64_t i = 0; i < kLane; ++i)
+    if (i < n) v[i] = x[i];
+  return v;
+#endif
+}
+
+template <class Wide, int... kLow>
+RT_INLINE auto halves_added(Wide v, std::integer_sequence<int, kLow...>) {
+  constexpr int kHalf = sizeof...(kLow);
+  return __builtin_shufflevector(v, v, kLow...) + __builtin_shufflevector(v, v, (kLow + kHalf)...);
+}
+template <class Wide>
+RT_INLINE Four folded(Wide v) {
+  if constexpr (sizeof v == sizeof(Four))
+    return v;
+  else
+    return folded(halves_added(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
+}
+
+/// The sums of the lanes of four vectors.
+RT_INLINE Four lane_sums(V a, V b, V c, V d) {
+  const Four r0 = folded(a), r1 = folded(b), r2 = folded(c), r3 = folded(d);
+  const Four low = __builtin_shufflevector(r0, r1, 0, 4, 1, 5) + __builtin_shufflevector(r0, r1, 2, 6, 3, 7),
+             high = __builtin_shufflevector(r2, r3, 0, 4, 1, 5) + __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  // low: two partial sums of r0 and of r1, [r0 r1 r0 r1].
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5) + __builtin_shufflevector(low, high, 2, 3, 6, 7);
+}
+
+template <int kPoints, int kOutputs>
+void multiply(const NarrowLine* lines, int64_t count, int64_t first, int64_t length, int64_t step,
+              int64_t weight_stride, float* y) {
+  constexpr int kTotals = kPoints * kOutputs;
+  V total[(kTotals + 3) / 4 * 4] = {};
+  const auto add = [&](const float* x, const float* weight, const auto& load_some) {
+    V w[kOutputs];
+    for (int o = 0; o < kOutputs; ++o) w[o] = load_some(weight + o * weight_stride);
+    for (int p = 0; p < kPoints; ++p) {
+      const V some = load_some(x + p * step);
+      for (int o = 0; o < kOutputs; ++o) total[p * kOutputs + o] += some * w[o];
+    }
+  };
+  const int64_t whole = length / kLane * kLane;
+  for (int64_t line = 0; line < count; ++line) {
+    const float *const x = lines[line].x + first * step, *const weight = lines[line].weight;
+    for (int64_t i = 0; i < whole; i += kLane)
+      add(x + i, weight + i, [](const float* from) { return load<V>(from); });
+    if (whole < length)
+      add(x + whole, weight + whole, [&](const float* from) { return load_first(from, length - whole); });
+  }
+  float sums[(kTotals + 3) / 4 * 4];
+  for (int i = 0; i < kTotals; i += 4)
+    store(sums + i, lane_sums(total[i], total[i + 1], total[i + 2], total[i + 3]));
+  for (int i = 0; i < kTotals; ++i) y[first * kOutputs + i] = sums[i];
+}
+
+template <int kOutputs>
+void convolve_to(const NarrowLine* lines, int64_t count, int64_t length, int64_t step, int64_t points,
+                 int64_t weight_stride, float* y) {
+  constexpr int kPoints = kPointsFor[kOutputs - 1];
+  int64_t first = 0;
+  for (; first + kPoints <= points; first += kPoints)
+    multiply<kPoints, kOutputs>(lines, count, first, length, step, weight_stride, y);
+  for (; first < points; ++first) multiply<1, kOutputs>(lines, count, first, length, step, weight_stride, y);
+}
+
+using Convolve = void (*)(const NarrowLine*, int64_t, int64_t, int64_t, int64_t, int64_t, float*);
+struct Table {
+  Convolve of[kMostOutputs];
+};
+template <int... kIndex>
+constexpr Table table_of(std::integer_sequence<int, kIndex...>) {
+  return {{convolve_to<kIndex + 1>...}};
+}
+
+void convolve(const NarrowLine* lines, int64_t count, int64_t length, int64_t step, int64_t points,
+              int64_t outputs, int64_t weight_stride, float* y) {
+  constexpr Table kTable = table_of(Lanes<kMostOutputs>{});
+  kTable.of[outputs - 1](lines, count, length, step, points, weight_stride, y);
+}
+
+constexpr NarrowConvLoops make_loops() {
+  return {kMostOutputs, &convolve};
+}
+
+}  // namespace
+}  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(NarrowConvLoops);
