@@ -139,6 +139,12 @@ std::vector<Case> cases_conv() {
                             {f32({1, 5, 5, 8}), f32({8, 3, 3, 1})}));
   cases.push_back(make_case("conv_transpose_unit_axis", transposed({2, 1}, {1, 0, 0, 0}, {1, 1}, {1, 0}),
                             {f32({2, 7, 1, 16}), weight({16, 4, 1, 32})}));
+  cases.push_back(
+      no_gradient(make_case("conv_transpose_narrow", transposed({2, 2}, {0, 0, 0, 0}, {1, 1}, {0, 0}),
+                            {f32({2, 5, 37, 24}), weight({24, 2, 2, 1}), std::nullopt, weight({1})})));
+  cases.push_back(no_gradient(make_case("conv_transpose_narrow_3d",
+                                        transposed({2, 3, 2}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}, {0, 0, 0}),
+                                        {f32({1, 3, 2, 9, 35}), f32({35, 2, 3, 2, 2})})));
   // Ends of the result that no window reaches.
   cases.push_back(no_gradient(  // an output_padding that is not below the stride
       make_case("conv_transpose_unreached", transposed({1, 2}, {0, 0, 1, 0}, {4, 3}, {3, 2}),

@@ -11,7 +11,8 @@
 //                         layout of its producer
 //   conv.windows          our own GEMM whose rows are the windows where they lie in memory, of one axis: long
 //                         windows of few channels, and strides, for which oneDNN's loops are not made
-//   conv.narrow           our own, for few channels in the result: vectors run along the window
+//   conv.narrow           our own, for few channels in the result: vectors run along the window; of a
+//                         ConvTranspose, windows side by side
 //   conv.winograd         our own, for constant weights, without oneDNN
 //   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
 //   conv.plain            loops, for what has nothing to compute (windows without channels)
@@ -282,6 +283,18 @@ Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Produce
   return make_narrow_conv(device, g, ending.finish, ending.inputs);
 }
 
+Status supports_upsampling(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_gemm(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return supports_narrow_upsampling(device, g);
+}
+
+Result<KernelPtr> create_upsampling(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const Ending ending(device, node);
+  return make_narrow_upsampling(device, g, node.inputs[1].value, ending.finish, ending.inputs);
+}
+
 Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
   if (node.inputs[1].value == nullptr) return unsupported("the weights must be constant");
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
@@ -332,6 +345,7 @@ constexpr KernelRow kRowsOfConv[] = {
     row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
     row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
     RT_CONV(ConvTranspose, "conv_transpose"),
+    row<create_upsampling, supports_upsampling>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
     RT_CONV(ConvWeightGrad, "conv_weight_grad"),
 };
 #undef RT_CONV

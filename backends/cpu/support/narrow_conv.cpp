@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "backends/cpu/simd/narrow_conv.h"
+#include "backends/cpu/support/packing_kernel.h"
 
 namespace librt::cpu {
 namespace {
@@ -101,6 +102,59 @@ struct NarrowConv {
   }
 };
 
+/// y [N,S k..,O] from x [N,S..,C], windows k.. side by side: of a row of x and a tap along the axes before
+/// the last, y has a row of k O floats for each point, the products with as many rows of weights.
+struct NarrowUpsampling {
+  const NarrowConvLoops* loops;
+  ConvGeometry g;  ///< its input is y
+  Finish finish;
+  EpilogueInputs inputs;
+
+  const WindowAxis& last() const noexcept { return g.axes[static_cast<size_t>(g.rank - 1)]; }
+  int64_t outputs() const noexcept { return last().kernel * g.input_channels; }
+  int64_t channels() const noexcept { return g.output_channels; }
+  int64_t rows() const noexcept {
+    int64_t count = g.batch;
+    for (int i = 0; i + 1 < g.rank; ++i) count *= g.axes[static_cast<size_t>(i)].input;
+    return count;
+  }
+
+  /// [C, taps, k O] becomes [taps, k O, C].
+  void pack(const float* weight, float* to) const noexcept {
+    const int64_t columns = g.weight_shape().elements() / channels();
+    for (int64_t column = 0; column < columns; ++column)
+      for (int64_t c = 0; c < channels(); ++c) *to++ = weight[c * columns + column];
+  }
+
+  void run(const Call& call, const float* weight) const noexcept {
+    const auto operand = [&](int i) { return i >= 0 ? call.in<float>(static_cast<size_t>(i)) : nullptr; };
+    const float* const x = call.in<float>(0);
+    const int64_t width = last().output, some = std::max<int64_t>(1, kFinished / outputs());
+    parallel_for(rows() * width, channels() * outputs(), 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t point = begin; point < end;) {
+        const int64_t at = point % width, count = std::min({end - point, width - at, some});
+        int64_t row = 0, tap = 0, rest = point / width, row_stride = 1, tap_stride = 1;
+        for (int i = g.rank - 1; i-- > 0;) {
+          const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+          const int64_t position = rest % axis.input;
+          row += position / axis.kernel * row_stride;
+          tap += position % axis.kernel * tap_stride;
+          row_stride *= axis.output;
+          tap_stride *= axis.kernel;
+          rest /= axis.input;
+        }
+        row += rest * row_stride;
+        const NarrowLine line{x + (row * width + at) * channels(), weight + tap * outputs() * channels()};
+        float* const y = call.out<float>() + point * outputs();
+        loops->convolve(&line, 1, channels(), channels(), count, outputs(), channels(), y);
+        finish.run_part(call.out<float>(), operand(inputs.bias), operand(inputs.residual), point * outputs(),
+                        (point + count) * outputs());
+        point += count;
+      }
+    });
+  }
+};
+
 }  // namespace
 
 Status supports_narrow_conv(const CpuDevice& device, const ConvGeometry& g) {
@@ -131,6 +185,38 @@ KernelPtr make_narrow_conv(const CpuDevice& device, const ConvGeometry& geometry
                            const EpilogueInputs& inputs) {
   return make_kernel([conv = NarrowConv{&device.simd().loops<NarrowConvLoops>(), geometry, finish, inputs}](
                          const Call& call) noexcept { conv.run(call); });
+}
+
+Status supports_narrow_upsampling(const CpuDevice& device, const ConvGeometry& g) {
+  bool side_by_side = g.groups == 1;
+  for (int i = 0; i < g.rank; ++i) {
+    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    side_by_side = side_by_side && axis.kernel == axis.stride && axis.dilation == 1 && axis.pad_begin == 0 &&
+                   axis.input == axis.output * axis.kernel;
+  }
+  if (!side_by_side) return unsupported("windows must lie side by side, in one group");
+  const int64_t outputs = g.axes[static_cast<size_t>(g.rank - 1)].kernel * g.input_channels;
+  // Faster than oneDNN by 1.1 (8 results from 64 channels) to 5.7 (4 from 64); slower with fewer channels.
+  if (outputs > device.simd().loops<NarrowConvLoops>().most_outputs || g.output_channels < 8 * outputs)
+    return unsupported("not for rows of ", outputs, " results from ", g.output_channels, " channels");
+  return {};
+}
+
+KernelPtr make_narrow_upsampling(const CpuDevice& device, const ConvGeometry& geometry,
+                                 const void* constant_weight, const Finish& finish,
+                                 const EpilogueInputs& inputs) {
+  Requirements requirements;
+  const NarrowUpsampling upsampling{&device.simd().loops<NarrowConvLoops>(), geometry, finish, inputs};
+  const PackedOperand weights(constant_weight,
+                              static_cast<size_t>(geometry.weight_shape().elements()) * sizeof(float),
+                              0x6e6172726f77ull, 1, requirements);
+  auto body = [=](const Call& call) noexcept {
+    upsampling.run(call,
+                   weights.panels(call, [&](float* to) noexcept { upsampling.pack(call.in<float>(1), to); }));
+  };
+  return make_packing_kernel(
+      device, [=](float* to) noexcept { upsampling.pack(static_cast<const float*>(constant_weight), to); },
+      std::move(body), requirements);
 }
 
 }  // namespace librt::cpu
