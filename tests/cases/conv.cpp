@@ -77,6 +77,14 @@ std::vector<Case> cases_conv() {
                             {f32({2, 900, 1}), weight({24, 500, 1}), weight({24})})));
   cases.push_back(no_gradient(
       make_case("conv_wide_strides", conv({2}, {1, 2}, {1}), {f32({3, 61, 352}), weight({40, 3, 352})})));
+  cases.push_back(
+      make_case("conv_depthwise_1d", conv({2}, {2, 1}, {1}, 16), {f32({2, 21, 16}), weight({16, 4, 1})}));
+  cases.push_back(
+      make_case("conv_grouped_1d", conv({1}, {2, 2}, {2}, 2), {f32({2, 19, 8}), weight({6, 3, 4})}));
+  cases.push_back(no_gradient(
+      make_case("conv_grouped_long", conv({1}, {40, 39}, {1}, 3), {f32({2, 50, 48}), weight({48, 80, 16})})));
+  cases.push_back(make_case("conv_depthwise_3d", conv({1, 2, 1}, {1, 1, 0, 1, 0, 2}, {1, 1, 1}, 6),
+                            {f32({1, 4, 5, 6, 6}), weight({6, 3, 2, 3, 1})}));
   // Few channels in the result: whole blocks of points and single ones, ends of lines that fill no vector,
   // windows over the ends of both axes, and outside of the image altogether.
   cases.push_back(no_gradient(

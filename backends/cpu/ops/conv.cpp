@@ -9,8 +9,8 @@
 //   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
 //   conv.streamed         our own, for constant weights and few points: weights are read once; in the
 //                         layout of its producer
-//   conv.windows          our own GEMM whose rows are the windows where they lie in memory, of one axis: long
-//                         windows of few channels, and strides, for which oneDNN's loops are not made
+//   conv.own              conv.gemm where oneDNN has no fast loop: long windows and strides along one axis,
+//                         read where they lie in memory; depthwise on three axes; long windows in groups
 //   conv.narrow           our own, for few channels in the result: vectors run along the window; of a
 //                         ConvTranspose, windows side by side
 //   conv.winograd         our own, for constant weights, without oneDNN
@@ -252,22 +252,27 @@ Result<KernelPtr> create_gemm(CpuDevice& device, const NodeView& node, Producers
   return make_conv_gemm(device, node.kind(), g, weight, ending.finish, ending.inputs);
 }
 
-/// Where oneDNN's fastest kernels were slower with AVX-512: by 2.6 for windows of 400 elements (a short-time
-/// Fourier transform), by 1.2 for 512 channels with a stride of 2; faster by 0.9 with fewer elements or
-/// without a stride.
-Status supports_windows(const CpuDevice& device, const NodeView& node) {
+/// Where oneDNN's fastest kernels were slower with AVX-512: for windows of 400 elements along one axis (a
+/// short-time Fourier transform) by 2.6, for 512 channels with a stride of 2 by 1.2, for depthwise windows of
+/// three axes by 1.5, for groups of 16 channels with 128 taps (wav2vec 2.0) by 1.4. It is faster with fewer
+/// elements or without a stride.
+Status supports_own(const CpuDevice& device, const NodeView& node) {
   if (std::string_view(device.simd().name) != "avx512") return unsupported("timed for AVX-512");
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  const WindowAxis& axis = g.axes[0];
-  if (g.rank != 1 || g.groups != 1 || axis.dilation != 1)
-    return unsupported("needs one spatial axis, one group and no dilation");
-  if (g.output_channels < kBlock)
-    return unsupported("not faster for ", g.output_channels, " output channels");
-  const int64_t window = axis.kernel * g.input_channels;
-  const bool is_long = g.input_channels < kBlock && window >= 160;
-  if (!is_long && (axis.stride == 1 || window < 1024))
-    return unsupported("not faster for windows of ", window, " elements with a stride of ", axis.stride);
+  const WindowAxis& axis = g.axes[static_cast<size_t>(g.rank - 1)];
+  int64_t taps = 1;
+  for (int i = 0; i < g.rank; ++i) taps *= g.axes[static_cast<size_t>(i)].kernel;
+  const int64_t channels = g.input_channels_per_group(), window = taps * channels;
+  const bool depthwise = channels == 1 && g.output_channels == g.groups;
+  bool faster = false;
+  if (g.groups > 1)
+    faster = depthwise ? g.rank == 3 && taps < 64 : channels >= 8 && window >= 1024 && taps >= 64;
+  else if (g.rank == 1 && axis.dilation == 1 && g.output_channels >= kBlock)
+    faster = channels < kBlock ? window >= 160 : axis.stride > 1 && window >= 1024;
+  if (!faster)
+    return unsupported("not faster for windows of ", window, " elements on ", g.rank, " axes in ", g.groups,
+                       " groups");
   return {};
 }
 
@@ -339,7 +344,7 @@ constexpr KernelRow kRowsOfConv[] = {
     RT_CONV(Conv, "conv"),
     row<create<Algorithm::Winograd2x2, kBlocked16>, pays_winograd<Algorithm::Winograd2x2>>(
         OpKind::Conv, "conv.winograd2x2", kF32, 12),
-    row<create_gemm, supports_windows>(OpKind::Conv, "conv.windows", kF32, 12),
+    row<create_gemm, supports_own>(OpKind::Conv, "conv.own", kF32, 12),
     row<create_narrow, supports_narrow>(OpKind::Conv, "conv.narrow", kF32, 15),
     row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
     row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
