@@ -26,31 +26,6 @@ constexpr int kPointsFor[] = {8, 6, 3, 2};
 #endif
 constexpr int kMostOutputs = sizeof kPointsFor / sizeof kPointsFor[0];
 
-/// The first n floats, and zeros.
-RT_INLINE V load_first(const float* x, int64_t n) {
-#if defined(__AVX512F__)
-  return reinterpret_cast<V>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), x));
-#else
-  V v{};
-  for (int64_t i = 0; i < kLane; ++i)
-    if (i < n) v[i] = x[i];
-  return v;
-#endif
-}
-
-template <class Wide, int... kLow>
-RT_INLINE auto halves_added(Wide v, std::integer_sequence<int, kLow...>) {
-  constexpr int kHalf = sizeof...(kLow);
-  return __builtin_shufflevector(v, v, kLow...) + __builtin_shufflevector(v, v, (kLow + kHalf)...);
-}
-template <class Wide>
-RT_INLINE Four folded(Wide v) {
-  if constexpr (sizeof v == sizeof(Four))
-    return v;
-  else
-    return folded(halves_added(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
-}
-
 /// The sums of the lanes of four vectors.
 RT_INLINE Four lane_sums(V a, V b, V c, V d) {
   const Four r0 = folded(a), r1 = folded(b), r2 = folded(c), r3 = folded(d);

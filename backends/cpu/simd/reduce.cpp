@@ -3,15 +3,24 @@
 
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
+/// Explicit lanes: a compiler adds the end of a row, which fills no vector, one by one: 77 elements took
+/// 0.029 us.
 float row_sum(const float* x, int64_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
+  constexpr int kCount = 4;
+  constexpr int64_t kLane = kLanes<float>;
+  Vector<float> sums[kCount] = {};
+  int64_t i = 0;
+  for (; i + kCount * kLane <= n; i += kCount * kLane)
+    for (int k = 0; k < kCount; ++k) sums[k] += load<Vector<float>>(x + i + k * kLane);
+  for (; i + kLane <= n; i += kLane) sums[0] += load<Vector<float>>(x + i);
+  if (i < n) sums[1] += load_first(x + i, n - i);
+  const Vector<float, 16> four = folded((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return (four[0] + four[1]) + (four[2] + four[3]);
 }
 float row_prod(const float* x, int64_t n) {
   float product = 1;

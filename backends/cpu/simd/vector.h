@@ -45,6 +45,35 @@ RT_INLINE void store(T* y, V v) {
   __builtin_memcpy(y, &v, sizeof v);
 }
 
+/// The first n floats, fewer than a vector, and zeros.
+RT_INLINE Vector<float> load_first(const float* x, int64_t n) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vector<float>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), x));
+#elif defined(__AVX2__)
+  alignas(32) static constexpr int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return reinterpret_cast<Vector<float>>(_mm256_maskload_ps(x, load<__m256i>(kMasks + 8 - n)));
+#else
+  Vector<float> v{};
+  for (int64_t i = 0; i < kLanes<float>; ++i)
+    if (i < n) v[i] = x[i];
+  return v;
+#endif
+}
+
+template <class Wide, int... kLow>
+RT_INLINE auto halves_added(Wide v, std::integer_sequence<int, kLow...>) {
+  constexpr int kHalf = sizeof...(kLow);
+  return __builtin_shufflevector(v, v, kLow...) + __builtin_shufflevector(v, v, (kLow + kHalf)...);
+}
+/// The lanes of a vector of floats added to four.
+template <class Wide>
+RT_INLINE Vector<float, 16> folded(Wide v) {
+  if constexpr (sizeof v == 16)
+    return v;
+  else
+    return folded(halves_added(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
+}
+
 /// Non-temporal store of a vector, which does not read its cache line first; y is aligned to it.
 template <class V, class T>
 RT_INLINE void stream(T* y, V v) {
