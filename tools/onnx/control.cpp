@@ -312,7 +312,7 @@ void Importer::drop_unsqueezed(const rt_onnx::NodeProto& node, std::array<Branch
     const Branch &squeezing = branches[i], &other = branches[1 - i];
     if (squeezing.frame == nullptr || other.frame == nullptr) return;
     if (squeezing.outputs.size() != 1 || other.outputs.size() != 1) return;
-    if (is_sequence(squeezing.outputs[0]) || is_sequence(other.outputs[0])) return;
+    if (squeezing.outputs[0] == kNoValue || other.outputs[0] == kNoValue) return;
     const rt_onnx::NodeProto *squeeze = only_result(*graphs[i]), *same = only_result(*graphs[1 - i]);
     if (squeeze == nullptr || squeeze->op_type() != "Squeeze") continue;
     const std::string& passed_on = same == nullptr                 ? graphs[1 - i]->output(0).name()
@@ -397,6 +397,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     return bind_nothing(node, scope);
   }
   for (size_t i = 0; both && i < std::min(branches[0].outputs.size(), branches[1].outputs.size()); ++i) {
+    if (branches[0].outputs[i] == kNoValue || branches[1].outputs[i] == kNoValue) continue;
     const auto value = [&](size_t branch) -> const Value& {
       return branches[branch].frame->builder.value(branches[branch].outputs[i]);
     };

@@ -103,7 +103,7 @@ struct NarrowConv {
 };
 
 /// y [N,S k..,O] from x [N,S..,C], windows k.. side by side: of a row of x and a tap along the axes before
-/// the last, y has a row of k O floats for each point, the products with as many rows of weights.
+/// the last, y has a row of k O floats for each point, each the dot product with a row of weights.
 struct NarrowUpsampling {
   const NarrowConvLoops* loops;
   ConvGeometry g;  ///< its input is y
