@@ -153,9 +153,12 @@ Status supports_pad(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the pads of a Pad");
 }
 
+/// Positions before and after the input along an axis whose sources are computed once. A table of more would
+/// take several times the memory of a result of one axis.
+constexpr int64_t kMostEnds = 1024;
+
 /// Rows along the last axis that is padded, of blocks of the axes after it: memcpy where inside the input,
-/// else one block at a time. Source positions are computed: tables of them would take several times the
-/// memory of a result of one axis.
+/// else one block at a time.
 Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
   const Shape x_shape = node.shape(0), y = node.output(0).shape;
   const auto mode = node.as<op::PadAttributes>().mode;
@@ -174,6 +177,11 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
   const int64_t inner = extent * block, rows = inner == 0 ? 0 : y.elements() / inner;
   const int64_t before = axis < 0 ? 0 : std::min(geometry.before[last], extent);
   const int64_t inside = axis < 0 ? 1 : std::clamp<int64_t>(geometry.extent[last], 0, extent - before);
+  std::vector<int64_t> ends;
+  const bool tabled = extent - inside <= kMostEnds;
+  for (int64_t i = 0; tabled && i < before; ++i) ends.push_back(pad_source(geometry, mode, axis, i));
+  for (int64_t i = before + inside; tabled && i < extent; ++i)
+    ends.push_back(pad_source(geometry, mode, axis, i));
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const Call& call) noexcept {
@@ -200,7 +208,8 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
           const T* in = x + offset;
           const auto pick = [&](int64_t first, int64_t end_of_part) {
             for (int64_t i = first; i < end_of_part; ++i) {
-              const int64_t source = pad_source(geometry, mode, axis, i);
+              const auto entry = static_cast<size_t>(i < before ? i : i - inside);
+              const int64_t source = tabled ? ends[entry] : pad_source(geometry, mode, axis, i);
               if (source < 0)
                 std::fill(out + i * block, out + (i + 1) * block, value);
               else
