@@ -15,6 +15,9 @@ namespace librt {
 
 namespace {
 
+/// Of malloc() and NumPy. Memory of inputs that is aligned to less is copied at each run.
+constexpr size_t kInputAlignment = 16;
+
 Result<const Graph*> find_entry(const ModelGraph& model, const std::string& asked) {
   if (!asked.empty()) {
     if (const Graph* graph = model.entry(asked)) return graph;
@@ -245,7 +248,8 @@ Status Session::set_input(size_t index, const ConstTensorView& tensor, size_t by
 Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t bytes) {
   RT_TRY(check_input(index, tensor, bytes));
   Input& input = inputs_[index];
-  const bool direct = is_aligned(tensor.data, devices().alignment());
+  // The CPU's loops and oneDNN load from any address, others copy to the device: a copy would only take time.
+  const bool direct = is_aligned(tensor.data, kInputAlignment);
   RT_TRY(shared_.reserve(input.own, direct ? 1 : tensor.info.bytes())
              .in("input '", (*graph_)[graph_->inputs[index]].name, "'"));
   input_views_[index] = {tensor.data != nullptr ? tensor.data : input.own.data(), tensor.info};

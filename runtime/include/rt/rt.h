@@ -408,12 +408,13 @@ RT_API rt_status* rt_session_find_output(const rt_session* session, const char* 
  * builds a plan (or reuses the plan of an earlier run with these shapes). */
 RT_API rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor);
 /** Uses the caller's memory until the input is bound or set again: read at every run, in place if the device
- * has host_memory (and the memory is aligned to 64 bytes), else copied to the device at each run. A tensor
+ * has host_memory (and the memory is aligned to 16 bytes), else copied to the device at each run. A tensor
  * with `memory` is read in place by the device: see rt_memory_create. */
 RT_API rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor);
-/** Every run writes this output to the caller's memory, in place under the same conditions. tensor->bytes
- * must suffice for the output's size at each run, dtype must match the output's; rank and dims are ignored.
- * A tensor with `memory` is written in place by the device: see rt_memory_create. NULL unbinds. */
+/** Every run writes this output to the caller's memory, in place if the device has host_memory and the memory
+ * is aligned to 64 bytes. tensor->bytes must suffice for the output's size at each run, dtype must match the
+ * output's; rank and dims are ignored. A tensor with `memory` is written in place by the device: see
+ * rt_memory_create. NULL unbinds. */
 RT_API rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* tensor);
 
 /** Optional: plans and allocates now, for the shapes of the inputs, or for `shapes` (one per input, data
