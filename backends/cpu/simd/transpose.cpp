@@ -76,6 +76,86 @@ RT_INLINE void transpose_blocks(const T* x, int64_t x_stride, T* y, int64_t y_st
   rest(0, rows, whole_columns, columns);
 }
 
+/// Lane t of the result: element kCount t + kFirst of the kCount vectors v, one after the other.
+template <int kCount, int kFirst, class V, int... kI>
+RT_INLINE V every(const V* v, std::integer_sequence<int, kI...>) {
+  constexpr int n = sizeof...(kI);
+  V r = __builtin_shufflevector(v[0], v[1], ((kCount * kI + kFirst) % (2 * n))...);
+  // Lanes that belong to later vectors are replaced.
+  if constexpr (kCount > 2)
+    r = __builtin_shufflevector(r, v[2],
+                                ((kCount * kI + kFirst) / n == 2 ? n + (kCount * kI + kFirst) % n : kI)...);
+  if constexpr (kCount > 3)
+    r = __builtin_shufflevector(r, v[3],
+                                ((kCount * kI + kFirst) / n == 3 ? n + (kCount * kI + kFirst) % n : kI)...);
+  return r;
+}
+/// Lane t of the result: element (n kPart + t) / kCount of vector (n kPart + t) % kCount.
+template <int kCount, int kPart, class V, int... kI>
+RT_INLINE V mixed(const V* v, std::integer_sequence<int, kI...>) {
+  constexpr int n = sizeof...(kI);
+  V r = __builtin_shufflevector(v[0], v[1],
+                                ((n * kPart + kI) / kCount + ((n * kPart + kI) % kCount == 1 ? n : 0))...);
+  if constexpr (kCount > 2)
+    r = __builtin_shufflevector(r, v[2],
+                                ((n * kPart + kI) % kCount == 2 ? n + (n * kPart + kI) / kCount : kI)...);
+  if constexpr (kCount > 3)
+    r = __builtin_shufflevector(r, v[3],
+                                ((n * kPart + kI) % kCount == 3 ? n + (n * kPart + kI) / kCount : kI)...);
+  return r;
+}
+
+/// Rows of kCount elements, next to each other (complex numbers, colours), become kCount long rows.
+template <class T, int kCount>
+void split(const T* x, T* y, int64_t y_stride, int64_t rows) {
+  using V = Vector<T>;
+  constexpr int n = kLanes<T>;
+  int64_t i = 0;
+  for (; i + n <= rows; i += n) {
+    V v[kCount];
+    for (int k = 0; k < kCount; ++k) v[k] = load<V>(x + i * kCount + k * n);
+    store(y + i, every<kCount, 0>(v, Lanes<n>{}));
+    store(y + y_stride + i, every<kCount, 1>(v, Lanes<n>{}));
+    if constexpr (kCount > 2) store(y + 2 * y_stride + i, every<kCount, 2>(v, Lanes<n>{}));
+    if constexpr (kCount > 3) store(y + 3 * y_stride + i, every<kCount, 3>(v, Lanes<n>{}));
+  }
+  for (; i < rows; ++i)
+    for (int k = 0; k < kCount; ++k) y[k * y_stride + i] = x[i * kCount + k];
+}
+/// The way back.
+template <class T, int kCount>
+void mix(const T* x, int64_t x_stride, T* y, int64_t columns) {
+  using V = Vector<T>;
+  constexpr int n = kLanes<T>;
+  int64_t i = 0;
+  for (; i + n <= columns; i += n) {
+    V v[kCount];
+    for (int k = 0; k < kCount; ++k) v[k] = load<V>(x + k * x_stride + i);
+    T* const to = y + i * kCount;
+    store(to, mixed<kCount, 0>(v, Lanes<n>{}));
+    store(to + n, mixed<kCount, 1>(v, Lanes<n>{}));
+    if constexpr (kCount > 2) store(to + 2 * n, mixed<kCount, 2>(v, Lanes<n>{}));
+    if constexpr (kCount > 3) store(to + 3 * n, mixed<kCount, 3>(v, Lanes<n>{}));
+  }
+  for (; i < columns; ++i)
+    for (int k = 0; k < kCount; ++k) y[i * kCount + k] = x[k * x_stride + i];
+}
+/// Whether the matrix was one of these.
+template <class T>
+bool transpose_few(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows, int64_t columns) {
+  if (columns == x_stride && rows >= kLanes<T>) {
+    if (columns == 2) return split<T, 2>(x, y, y_stride, rows), true;
+    if (columns == 3) return split<T, 3>(x, y, y_stride, rows), true;
+    if (columns == 4) return split<T, 4>(x, y, y_stride, rows), true;
+  }
+  if (rows == y_stride && columns >= kLanes<T>) {
+    if (rows == 2) return mix<T, 2>(x, x_stride, y, columns), true;
+    if (rows == 3) return mix<T, 3>(x, x_stride, y, columns), true;
+    if (rows == 4) return mix<T, 4>(x, x_stride, y, columns), true;
+  }
+  return false;
+}
+
 /// The lanes of a tile are at most 16, so that its rows stay in registers.
 template <class T>
 inline constexpr int kTileBytes = sizeof(T) >= 4 ? kVectorBytes : 16;
@@ -138,6 +218,8 @@ void transpose_elements(const void* x, int64_t x_stride, void* y, int64_t y_stri
                         int64_t columns, bool past_caches) {
   const auto* from = static_cast<const T*>(x);
   auto* to = static_cast<T*>(y);
+  if constexpr (sizeof(T) >= 4)
+    if (!past_caches && transpose_few(from, x_stride, to, y_stride, rows, columns)) return;
   if (past_caches && rows * static_cast<int64_t>(sizeof(T)) >= 4 * kLineBytes)
     transpose_past_caches(from, x_stride, to, y_stride, rows, columns);
   else
