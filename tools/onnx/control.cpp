@@ -304,10 +304,9 @@ const rt_onnx::NodeProto* only_result(const rt_onnx::GraphProto& graph) {
 
 }  // namespace
 
-void Importer::drop_unsqueezed(const rt_onnx::NodeProto& node, std::array<Branch, 2>& branches,
-                               const std::string& name, std::string& refusal) {
-  const rt_onnx::GraphProto* graphs[] = {&find_attribute(node, "then_branch")->g(),
-                                         &find_attribute(node, "else_branch")->g()};
+void Importer::drop_unsqueezed(std::span<const rt_onnx::GraphProto* const, 2> graphs,
+                               std::array<Branch, 2>& branches, const std::string& name,
+                               std::string& refusal) {
   for (const size_t i : {size_t{0}, size_t{1}}) {
     const Branch &squeezing = branches[i], &other = branches[1 - i];
     if (squeezing.frame == nullptr || other.frame == nullptr) return;
@@ -387,7 +386,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     if (!add_branch(*graphs[i], name, scope, branches[i])) return bind_nothing(node, scope);
   std::string refusal;
   if (!drop_refused(branches, name, refusal)) return bind_nothing(node, scope);
-  drop_unsqueezed(node, branches, name, refusal);
+  drop_unsqueezed(graphs, branches, name, refusal);
   const bool both = branches[0].frame != nullptr && branches[1].frame != nullptr;
   if (both && branches[0].packing != branches[1].packing) {
     report_unsupported(

@@ -247,7 +247,7 @@ class Importer {
   bool drop_refused(std::array<Branch, 2>& branches, const std::string& name, std::string& refusal);
   /// Of two branches of which one squeezes a value and the other passes it on, which gives another rank (how
   /// PyTorch exports x.squeeze(axis)), drops the one that passes it on.
-  void drop_unsqueezed(const rt_onnx::NodeProto& node, std::array<Branch, 2>& branches,
+  void drop_unsqueezed(std::span<const rt_onnx::GraphProto* const, 2> graphs, std::array<Branch, 2>& branches,
                        const std::string& name, std::string& refusal);
   /// Both bodies take every value that either captures; that of a refused branch is a copy of the other.
   Node make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,

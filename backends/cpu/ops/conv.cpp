@@ -24,11 +24,11 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/support/conv_gemm.h"
+#include "backends/cpu/support/conv_shape.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/narrow_conv.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/streamed_conv.h"
-#include "backends/cpu/support/unit_axes.h"
 #include "backends/cpu/support/winograd.h"
 #include "backends/cpu/support/winograd_tiles.h"
 
@@ -261,13 +261,11 @@ Status supports_own(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   const WindowAxis& axis = g.axes[static_cast<size_t>(g.rank - 1)];
-  int64_t taps = 1;
-  for (int i = 0; i < g.rank; ++i) taps *= g.axes[static_cast<size_t>(i)].kernel;
-  const int64_t channels = g.input_channels_per_group(), window = taps * channels;
-  const bool depthwise = channels == 1 && g.output_channels == g.groups;
+  const int64_t taps = points_of(g, &WindowAxis::kernel), channels = g.input_channels_per_group(),
+                window = taps * channels;
   bool faster = false;
   if (g.groups > 1)
-    faster = depthwise ? g.rank == 3 && taps < 64 : channels >= 8 && window >= 1024 && taps >= 64;
+    faster = is_depthwise(g) ? g.rank == 3 && taps < 64 : channels >= 8 && window >= 1024 && taps >= 64;
   else if (g.rank == 1 && axis.dilation == 1 && g.output_channels >= kBlock)
     faster = channels < kBlock ? window >= 160 : axis.stride > 1 && window >= 1024;
   if (!faster)
@@ -279,25 +277,13 @@ Status supports_own(const CpuDevice& device, const NodeView& node) {
 Status supports_narrow(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  return supports_narrow_conv(device, g);
+  return supports_narrow_conv(device, node.kind(), g);
 }
 
 Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   const Ending ending(device, node);
-  return make_narrow_conv(device, g, ending.finish, ending.inputs);
-}
-
-Status supports_upsampling(const CpuDevice& device, const NodeView& node) {
-  RT_TRY(supports_gemm(device, node));
-  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  return supports_narrow_upsampling(device, g);
-}
-
-Result<KernelPtr> create_upsampling(CpuDevice& device, const NodeView& node, Producers) {
-  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  const Ending ending(device, node);
-  return make_narrow_upsampling(device, g, node.inputs[1].value, ending.finish, ending.inputs);
+  return make_narrow_conv(device, node.kind(), g, node.inputs[1].value, ending.finish, ending.inputs);
 }
 
 Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
@@ -350,7 +336,7 @@ constexpr KernelRow kRowsOfConv[] = {
     row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
     row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
     RT_CONV(ConvTranspose, "conv_transpose"),
-    row<create_upsampling, supports_upsampling>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
+    row<create_narrow, supports_narrow>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
     RT_CONV(ConvWeightGrad, "conv_weight_grad"),
 };
 #undef RT_CONV

@@ -13,10 +13,10 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/support/conv_integer_gemm.h"
+#include "backends/cpu/support/conv_shape.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
-#include "backends/cpu/support/unit_axes.h"
 
 namespace librt::cpu {
 namespace {
@@ -288,9 +288,7 @@ Result<ConvGeometry> conv_of(const NodeView& node) {
 }
 
 int64_t window_elements(const ConvGeometry& g) noexcept {
-  int64_t count = g.input_channels_per_group();
-  for (int i = 0; i < g.rank; ++i) count *= g.axes[static_cast<size_t>(i)].kernel;
-  return count;
+  return g.input_channels_per_group() * points_of(g, &WindowAxis::kernel);
 }
 
 /// Whether input i is known to be zero, or absent.

@@ -88,7 +88,7 @@ void convolve(const NarrowLine* lines, int64_t count, int64_t length, int64_t st
 }
 
 constexpr NarrowConvLoops make_loops() {
-  return {kMostOutputs, &convolve};
+  return {kLane, kMostOutputs, &convolve};
 }
 
 }  // namespace

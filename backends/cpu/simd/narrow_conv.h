@@ -12,6 +12,7 @@ struct NarrowLine {
 };
 
 struct NarrowConvLoops {
+  int64_t lanes = 0;         ///< floats in a vector
   int64_t most_outputs = 0;  ///< 8, or 4 with fewer registers
   /// y[p][o] = the sum over lines of the dot product of `length` floats from line.x + p step and from
   /// line.weight

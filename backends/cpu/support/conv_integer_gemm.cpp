@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/support/conv_points.h"
+#include "backends/cpu/support/conv_shape.h"
 #include "backends/cpu/support/integer_gemm.h"
 #include "backends/cpu/support/packing_kernel.h"
 
@@ -225,15 +226,10 @@ std::vector<int32_t> sums_at_zero_point(const Simd& simd, const IntegerConv& of,
 }
 
 Status supports_requantized(const ConvGeometry& g) {
-  int64_t taps = 1;
-  for (int i = 0; i < g.rank; ++i) taps *= g.axes[static_cast<size_t>(i)].kernel;
+  const int64_t taps = points_of(g, &WindowAxis::kernel);
   if (is_depthwise(g) && taps > kMostTaps)
     return unsupported("depthwise windows of more than ", kMostTaps, " elements, found ", taps);
   return {};
-}
-
-bool is_depthwise(const ConvGeometry& g) noexcept {
-  return g.groups > 1 && g.input_channels_per_group() == 1 && g.output_channels_per_group() == 1;
 }
 
 KernelPtr make_conv_integer_gemm(const CpuDevice& device, const IntegerConv& of) {

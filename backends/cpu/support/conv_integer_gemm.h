@@ -22,7 +22,6 @@ struct IntegerConv {
   int32_t known_x_zero = 0;  ///< with requantization
 };
 
-bool is_depthwise(const ConvGeometry& g) noexcept;
 /// Whether a convolution of this geometry can be requantized.
 Status supports_requantized(const ConvGeometry& g);
 /// Each output channel's sum where all of x is x_zero, modulo 2^32; with constant signed weights. [O]

@@ -1,9 +1,9 @@
 #include "backends/cpu/support/narrow_conv.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "backends/cpu/simd/narrow_conv.h"
+#include "backends/cpu/support/conv_shape.h"
 #include "backends/cpu/support/packing_kernel.h"
 
 namespace librt::cpu {
@@ -16,25 +16,41 @@ constexpr int64_t kSumOfLanes = 8;
 /// Elements of the result that get their epilogue at a time, from L1.
 constexpr int64_t kFinished = 2048;
 
-struct NarrowConv {
+/// What both have in common: a result of rows along the last axis, whose points are computed in stretches.
+struct Narrow {
   const NarrowConvLoops* loops;
   ConvGeometry g;
   Finish finish;
   EpilogueInputs inputs;
 
   const WindowAxis& last() const noexcept { return g.axes[static_cast<size_t>(g.rank - 1)]; }
-  /// Along the axes before the last one.
-  int64_t lines() const noexcept {
-    int64_t count = 1;
-    for (int i = 0; i + 1 < g.rank; ++i) count *= g.axes[static_cast<size_t>(i)].kernel;
-    return count;
+  /// Rows of one side, and taps, along the axes before the last one.
+  int64_t rows(int64_t WindowAxis::*extent) const noexcept {
+    return g.batch * points_of(g, extent, g.rank - 1);
   }
-  int64_t rows() const noexcept {
-    int64_t count = g.batch;
-    for (int i = 0; i + 1 < g.rank; ++i) count *= g.axes[static_cast<size_t>(i)].output;
-    return count;
-  }
+  int64_t lines() const noexcept { return points_of(g, &WindowAxis::kernel, g.rank - 1); }
 
+  /// compute(row, first point in it, points, their results) writes `outputs` elements for each point of
+  /// `rows` rows of `width`, of `work` multiply-adds each; they get their epilogue while they are in L1.
+  template <class Compute>
+  void run_stretches(const Call& call, int64_t rows, int64_t width, int64_t outputs, int64_t work,
+                     const Compute& compute) const noexcept {
+    const auto operand = [&](int i) { return i >= 0 ? call.in<float>(static_cast<size_t>(i)) : nullptr; };
+    float* const y = call.out<float>();
+    const int64_t most = std::max<int64_t>(1, kFinished / outputs);
+    parallel_for(rows * width, work, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t point = begin; point < end;) {
+        const int64_t at = point % width, count = std::min({end - point, width - at, most});
+        compute(point / width, at, count, y + point * outputs);
+        finish.run_part(y, operand(inputs.bias), operand(inputs.residual), point * outputs,
+                        (point + count) * outputs);
+        point += count;
+      }
+    });
+  }
+};
+
+struct NarrowConv : Narrow {
   /// The lines of the windows of a row of the result that lie inside of the image: x at position 0 of the
   /// last axis, and the weights of its first tap. Returns their number.
   int64_t lines_of(int64_t row, const float* image, const float* weight, NarrowLine* lines) const noexcept {
@@ -59,24 +75,25 @@ struct NarrowConv {
     return found;
   }
 
-  /// Points [begin, end) of one row of the result.
-  void run_row(const float* image, const float* weight, int64_t row, int64_t begin, int64_t end,
+  /// `points` points of one row of the result, from `begin` on.
+  void run_row(const float* image, const float* weight, int64_t row, int64_t begin, int64_t points,
                float* y) const noexcept {
     const WindowAxis& axis = last();
-    const int64_t channels = g.input_channels, stride = lines() * axis.kernel * channels;
+    const int64_t channels = g.input_channels, stride = lines() * axis.kernel * channels,
+                  end = begin + points;
     NarrowLine whole[kMostLines], part[kMostLines];
     const int64_t count = lines_of(row, image, weight, whole);
     // The points whose windows lie inside along the last axis.
     const int64_t first = std::clamp((axis.pad_begin + axis.stride - 1) / axis.stride, begin, end);
     const int64_t reach = axis.input + axis.pad_begin - axis.kernel;
     const int64_t after = std::clamp(reach < 0 ? 0 : reach / axis.stride + 1, first, end);
-    const auto run = [&](int64_t point, int64_t points) noexcept {
+    const auto run = [&](int64_t point, int64_t some) noexcept {
       const int64_t start = axis.position(point, 0), from = std::max(-start, int64_t{0}),
                     to = std::max(from, std::min(axis.input - start, axis.kernel));
       for (int64_t i = 0; i < count; ++i)
         part[i] = {whole[i].x + (start + from) * channels, whole[i].weight + from * channels};
-      loops->convolve(part, count, (to - from) * channels, axis.stride * channels, points, g.output_channels,
-                      stride, y + point * g.output_channels);
+      loops->convolve(part, count, (to - from) * channels, axis.stride * channels, some, g.output_channels,
+                      stride, y + (point - begin) * g.output_channels);
     };
     for (int64_t point = begin; point < first; ++point) run(point, 1);
     if (after > first) run(first, after - first);
@@ -84,40 +101,20 @@ struct NarrowConv {
   }
 
   void run(const Call& call) const noexcept {
-    const auto operand = [&](int i) { return i >= 0 ? call.in<float>(static_cast<size_t>(i)) : nullptr; };
     const float *const image = call.in<float>(0), *const weight = call.in<float>(1);
-    const int64_t width = last().output, outputs = g.output_channels;
-    const int64_t some = std::max<int64_t>(1, kFinished / outputs);
-    parallel_for(rows() * width, lines() * last().kernel * g.input_channels * outputs, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t point = begin; point < end;) {
-                     const int64_t row = point / width, at = point % width,
-                                   count = std::min({end - point, width - at, some});
-                     run_row(image, weight, row, at, at + count, call.out<float>() + row * width * outputs);
-                     finish.run_part(call.out<float>(), operand(inputs.bias), operand(inputs.residual),
-                                     point * outputs, (point + count) * outputs);
-                     point += count;
-                   }
-                 });
+    run_stretches(call, rows(&WindowAxis::output), last().output, g.output_channels,
+                  lines() * last().kernel * g.input_channels * g.output_channels,
+                  [&](int64_t row, int64_t begin, int64_t points, float* y) noexcept {
+                    run_row(image, weight, row, begin, points, y);
+                  });
   }
 };
 
 /// y [N,S k..,O] from x [N,S..,C], windows k.. side by side: of a row of x and a tap along the axes before
 /// the last, y has a row of k O floats for each point, each the dot product with a row of weights.
-struct NarrowUpsampling {
-  const NarrowConvLoops* loops;
-  ConvGeometry g;  ///< its input is y
-  Finish finish;
-  EpilogueInputs inputs;
-
-  const WindowAxis& last() const noexcept { return g.axes[static_cast<size_t>(g.rank - 1)]; }
+struct NarrowUpsampling : Narrow {  // the input of g is y
   int64_t outputs() const noexcept { return last().kernel * g.input_channels; }
   int64_t channels() const noexcept { return g.output_channels; }
-  int64_t rows() const noexcept {
-    int64_t count = g.batch;
-    for (int i = 0; i + 1 < g.rank; ++i) count *= g.axes[static_cast<size_t>(i)].input;
-    return count;
-  }
 
   /// [C, taps, k O] becomes [taps, k O, C].
   void pack(const float* weight, float* to) const noexcept {
@@ -126,51 +123,45 @@ struct NarrowUpsampling {
       for (int64_t c = 0; c < channels(); ++c) *to++ = weight[c * columns + column];
   }
 
+  void run_row(const float* x, const float* weight, int64_t row, int64_t begin, int64_t points,
+               float* y) const noexcept {
+    int64_t from = 0, tap = 0, stride = 1, tap_stride = 1;
+    for (int i = g.rank - 1; i-- > 0;) {
+      const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+      const int64_t position = row % axis.input;
+      from += position / axis.kernel * stride;
+      tap += position % axis.kernel * tap_stride;
+      stride *= axis.output;
+      tap_stride *= axis.kernel;
+      row /= axis.input;
+    }
+    from += row * stride;
+    const NarrowLine line{x + (from * last().output + begin) * channels(),
+                          weight + tap * outputs() * channels()};
+    loops->convolve(&line, 1, channels(), channels(), points, outputs(), channels(), y);
+  }
+
   void run(const Call& call, const float* weight) const noexcept {
-    const auto operand = [&](int i) { return i >= 0 ? call.in<float>(static_cast<size_t>(i)) : nullptr; };
     const float* const x = call.in<float>(0);
-    const int64_t width = last().output, some = std::max<int64_t>(1, kFinished / outputs());
-    parallel_for(rows() * width, channels() * outputs(), 1, [&](int64_t begin, int64_t end) noexcept {
-      for (int64_t point = begin; point < end;) {
-        const int64_t at = point % width, count = std::min({end - point, width - at, some});
-        int64_t row = 0, tap = 0, rest = point / width, row_stride = 1, tap_stride = 1;
-        for (int i = g.rank - 1; i-- > 0;) {
-          const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
-          const int64_t position = rest % axis.input;
-          row += position / axis.kernel * row_stride;
-          tap += position % axis.kernel * tap_stride;
-          row_stride *= axis.output;
-          tap_stride *= axis.kernel;
-          rest /= axis.input;
-        }
-        row += rest * row_stride;
-        const NarrowLine line{x + (row * width + at) * channels(), weight + tap * outputs() * channels()};
-        float* const y = call.out<float>() + point * outputs();
-        loops->convolve(&line, 1, channels(), channels(), count, outputs(), channels(), y);
-        finish.run_part(call.out<float>(), operand(inputs.bias), operand(inputs.residual), point * outputs(),
-                        (point + count) * outputs());
-        point += count;
-      }
-    });
+    run_stretches(call, rows(&WindowAxis::input), last().output, outputs(), channels() * outputs(),
+                  [&](int64_t row, int64_t begin, int64_t points, float* y) noexcept {
+                    run_row(x, weight, row, begin, points, y);
+                  });
   }
 };
 
-}  // namespace
-
-Status supports_narrow_conv(const CpuDevice& device, const ConvGeometry& g) {
-  if (g.groups != 1 || g.output_channels > device.simd().loops<NarrowConvLoops>().most_outputs)
+Status supports_conv(const NarrowConvLoops& loops, const ConvGeometry& g) {
+  if (g.groups != 1 || g.output_channels > loops.most_outputs)
     return unsupported("not for ", g.output_channels, " output channels in ", g.groups, " groups");
   const WindowAxis& axis = g.axes[static_cast<size_t>(g.rank - 1)];
   if (axis.dilation != 1 && axis.kernel != 1) return unsupported("no dilation along the last axis");
-  int64_t lines = 1;
-  for (int i = 0; i + 1 < g.rank; ++i) lines *= g.axes[static_cast<size_t>(i)].kernel;
+  const int64_t lines = points_of(g, &WindowAxis::kernel, g.rank - 1);
   if (lines > kMostLines) return unsupported("windows of more than ", kMostLines, " lines");
   // Multiply-adds of vectors for a point: of lines, whose last vector may be mostly empty, and what the sum
   // of the lanes costs, against those of vectors along the channels of the result. From 1.4 times as many on,
   // it was faster than oneDNN, by up to 8 (one thread, 28 shapes; AVX-512). oneDNN has no fast loop for long
   // windows of one channel along one axis.
-  const std::string_view isa = device.simd().name;
-  const int64_t lanes = isa == "avx512" ? 16 : isa == "avx2" ? 8 : 4, length = axis.kernel * g.input_channels;
+  const int64_t lanes = loops.lanes, length = axis.kernel * g.input_channels;
   const int64_t along_windows = g.output_channels * (lines * ((length + lanes - 1) / lanes) + kSumOfLanes),
                 along_channels = lines * length * ((g.output_channels + lanes - 1) / lanes);
   if (length < lanes && lanes < 16) return unsupported("lines of less than a vector");  // loaded one by one
@@ -181,13 +172,7 @@ Status supports_narrow_conv(const CpuDevice& device, const ConvGeometry& g) {
   return {};
 }
 
-KernelPtr make_narrow_conv(const CpuDevice& device, const ConvGeometry& geometry, const Finish& finish,
-                           const EpilogueInputs& inputs) {
-  return make_kernel([conv = NarrowConv{&device.simd().loops<NarrowConvLoops>(), geometry, finish, inputs}](
-                         const Call& call) noexcept { conv.run(call); });
-}
-
-Status supports_narrow_upsampling(const CpuDevice& device, const ConvGeometry& g) {
+Status supports_upsampling(const NarrowConvLoops& loops, const ConvGeometry& g) {
   bool side_by_side = g.groups == 1;
   for (int i = 0; i < g.rank; ++i) {
     const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
@@ -197,16 +182,26 @@ Status supports_narrow_upsampling(const CpuDevice& device, const ConvGeometry& g
   if (!side_by_side) return unsupported("windows must lie side by side, in one group");
   const int64_t outputs = g.axes[static_cast<size_t>(g.rank - 1)].kernel * g.input_channels;
   // Faster than oneDNN by 1.1 (8 results from 64 channels) to 5.7 (4 from 64); slower with fewer channels.
-  if (outputs > device.simd().loops<NarrowConvLoops>().most_outputs || g.output_channels < 8 * outputs)
+  if (outputs > loops.most_outputs || g.output_channels < 8 * outputs)
     return unsupported("not for rows of ", outputs, " results from ", g.output_channels, " channels");
   return {};
 }
 
-KernelPtr make_narrow_upsampling(const CpuDevice& device, const ConvGeometry& geometry,
-                                 const void* constant_weight, const Finish& finish,
-                                 const EpilogueInputs& inputs) {
+}  // namespace
+
+Status supports_narrow_conv(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry) {
+  const auto& loops = device.simd().loops<NarrowConvLoops>();
+  return kind == OpKind::ConvTranspose ? supports_upsampling(loops, geometry)
+                                       : supports_conv(loops, geometry);
+}
+
+KernelPtr make_narrow_conv(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry,
+                           const void* constant_weight, const Finish& finish, const EpilogueInputs& inputs) {
+  const Narrow narrow{&device.simd().loops<NarrowConvLoops>(), geometry, finish, inputs};
+  if (kind == OpKind::Conv)
+    return make_kernel([conv = NarrowConv{narrow}](const Call& call) noexcept { conv.run(call); });
   Requirements requirements;
-  const NarrowUpsampling upsampling{&device.simd().loops<NarrowConvLoops>(), geometry, finish, inputs};
+  const NarrowUpsampling upsampling{narrow};
   const PackedOperand weights(constant_weight,
                               static_cast<size_t>(geometry.weight_shape().elements()) * sizeof(float),
                               0x6e6172726f77ull, 1, requirements);

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/simd/streamed_conv.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/support/conv_shape.h"
 #include "runtime/core/exception.h"
 
 namespace librt::cpu {
@@ -16,12 +17,6 @@ constexpr int64_t kLeastWeights = 128 * 1024;
 /// weights for each value of x and the result, oneDNN's direct convolution is as fast or faster: at 9 weights
 /// and below in 1x1 convolutions, 2.4 in 3x3 ones.
 constexpr int64_t kLeastReuse = 5, kLeastReuse1x1 = 12;
-
-int64_t points_of(const ConvGeometry& g, int64_t WindowAxis::*extent) {
-  int64_t points = 1;
-  for (int i = 0; i < g.rank; ++i) points *= g.axes[static_cast<size_t>(i)].*extent;
-  return points;
-}
 
 int64_t positions_of(const ConvGeometry& g) {
   return g.batch * points_of(g, &WindowAxis::output);

@@ -1,9 +1,24 @@
-// Axes on which a convolution computes nothing.
+// What follows from a convolution's extents: numbers of points and taps, which form it has.
 #pragma once
 
 #include "runtime/geometry/windows.h"
 
 namespace librt::cpu {
+
+/// The product of one extent of the first `axes` spatial axes: points of a side (input, output) or taps
+/// (kernel).
+inline int64_t points_of(const ConvGeometry& g, int64_t WindowAxis::*extent, int axes) noexcept {
+  int64_t points = 1;
+  for (int i = 0; i < axes; ++i) points *= g.axes[static_cast<size_t>(i)].*extent;
+  return points;
+}
+inline int64_t points_of(const ConvGeometry& g, int64_t WindowAxis::*extent) noexcept {
+  return points_of(g, extent, g.rank);
+}
+
+inline bool is_depthwise(const ConvGeometry& g) noexcept {
+  return g.groups > 1 && g.input_channels_per_group() == 1 && g.output_channels_per_group() == 1;
+}
 
 /// The same convolution, of the same bytes in each layout, without spatial axes on which its only window is
 /// the only position: [N,H,1,C] with windows of [K,1] is [N,H,C]. Kernels block the last spatial axis, and
