@@ -10,9 +10,9 @@ KernelTable::KernelTable(std::vector<std::span<const KernelRow>> families) : by_
     for (const KernelRow& row : family) {
       all_.push_back(&row);
       auto& rows = by_op_[static_cast<size_t>(row.op)];  // by priority; among equals in table order
-      rows.insert(std::find_if(rows.begin(), rows.end(),
-                               [&](const KernelRow* other) { return other->priority < row.priority; }),
-                  &row);
+      rows.insert(
+          std::ranges::find_if(rows, [&](const KernelRow* other) { return other->priority < row.priority; }),
+          &row);
     }
 }
 

@@ -66,7 +66,7 @@ Result<const BackendModule*> open_module(std::string_view name) {
     RT_TRY(check_module(module, name, path));
     return module;
   }
-  if (std::find(kBackendNames.begin(), kBackendNames.end(), name) == kBackendNames.end())
+  if (std::ranges::find(kBackendNames, name) == kBackendNames.end())
     return invalid_argument("unknown backend '", name, "'; expected cpu, vulkan, cuda, reference or auto");
   return Status::make(Code::NotFound, "backend ", name, ": ", file_name, " was not found in ",
                       searched.empty() ? "any folder" : searched,
@@ -80,7 +80,7 @@ std::vector<std::string> module_folders() {
   const auto add = [&](const std::string& folder) {
     const std::string real = resolved(folder.c_str());
     const std::string& known = real.empty() ? folder : real;
-    if (std::find(folders.begin(), folders.end(), known) == folders.end()) folders.push_back(known);
+    if (std::ranges::find(folders, known) == folders.end()) folders.push_back(known);
   };
   if (const char* variable = environment("RT_MODULE_PATH"); variable != nullptr && *variable != 0) {
     std::string_view rest = variable;

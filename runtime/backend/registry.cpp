@@ -27,7 +27,7 @@ std::vector<std::string> backend_names() {
         continue;
       const auto name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
       if (name == "compiler") continue;  // librt_compiler.so, which is in the same folder, is no module
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+      if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
     }
   }
   return names;

@@ -20,7 +20,7 @@ Blob Blob::copy_of(const void* bytes, size_t size) {
 }
 
 bool Value::is_static() const noexcept {
-  return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_known(); });
+  return std::ranges::all_of(dims, [](const Dim& dim) { return dim.is_known(); });
 }
 
 TensorInfo Value::info() const noexcept {
@@ -69,8 +69,7 @@ std::vector<uint32_t> use_counts(const Graph& graph) {
 namespace {
 template <class Entries>
 auto* find_entry(Entries& entries, std::string_view name) noexcept {
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   return found == entries.end() ? nullptr : &found->graph;
 }
 }  // namespace

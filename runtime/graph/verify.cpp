@@ -139,7 +139,7 @@ class Verifier {
       problem("value ", name(id), ": expected ", extent, " quantization scales, found ", q.scale.size());
     if (!q.zero_point.empty() && q.zero_point.size() != q.scale.size())
       problem("value ", name(id), ": ", q.zero_point.size(), " zero points for ", q.scale.size(), " scales");
-    if (!std::all_of(q.scale.begin(), q.scale.end(), [](float s) { return std::isfinite(s) && s > 0; }))
+    if (!std::ranges::all_of(q.scale, [](float s) { return std::isfinite(s) && s > 0; }))
       problem("value ", name(id), ": a quantization scale is not a positive number");
   }
 

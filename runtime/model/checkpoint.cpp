@@ -173,8 +173,7 @@ void build(const Checkpoint& in, flatbuffers::FlatBufferBuilder& fbb, SegmentTab
 
 template <class Pairs>
 auto find(const Pairs& pairs, std::string_view name) {
-  const auto found =
-      std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == name; });
+  const auto found = std::ranges::find_if(pairs, [&](const auto& pair) { return pair.first == name; });
   return found == pairs.end() ? nullptr : &found->second;
 }
 
@@ -188,8 +187,7 @@ bool is_model(const std::string& path) {
 }  // namespace
 
 const State* Checkpoint::tensor(std::string_view name) const noexcept {
-  const auto found =
-      std::find_if(tensors.begin(), tensors.end(), [&](const State& state) { return state.name == name; });
+  const auto found = std::ranges::find_if(tensors, [&](const State& state) { return state.name == name; });
   return found == tensors.end() ? nullptr : &*found;
 }
 const std::string* Checkpoint::text(std::string_view key) const noexcept {

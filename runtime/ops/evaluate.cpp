@@ -334,8 +334,7 @@ bool can_evaluate(const Node& node, EvalLookup values) {
   if (values(node.kind()) != nullptr) return true;
   if (node.bodies.empty() || runs_on_host(node.kind())) return false;
   const std::vector<Node>& nodes = node.bodies.front().nodes;
-  return std::all_of(nodes.begin(), nodes.end(),
-                     [&](const Node& inner) { return can_evaluate(inner, values); });
+  return std::ranges::all_of(nodes, [&](const Node& inner) { return can_evaluate(inner, values); });
 }
 
 Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,

@@ -78,7 +78,7 @@ std::vector<int64_t> keep(std::span<const Box> boxes, const ConstTensorView& sco
     if (static_cast<int64_t>(kept.size()) >= limits.most) break;
     const size_t box = candidates[place];
     const Box& candidate = boxes[box];
-    if (std::none_of(kept.begin(), kept.end(), [&](int64_t other) {
+    if (std::ranges::none_of(kept, [&](int64_t other) {
           return overlap(candidate, boxes[static_cast<size_t>(other)]) > limits.iou;
         }))
       kept.push_back(static_cast<int64_t>(box));

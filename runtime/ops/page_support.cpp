@@ -150,7 +150,7 @@ ValueId shape_value(Emitter& emit, ValueId x) {
 
 ValueId shape_with_ones(Emitter& emit, ValueId x, std::span<const int> axes) {
   const std::vector<Dim> dims = emit.value(x).dims;
-  const auto is_one = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
+  const auto is_one = [&](int axis) { return std::ranges::find(axes, axis) != axes.end(); };
   const int rank = static_cast<int>(dims.size());
   // Runs of axes become one part each: a constant, or a slice of Shape(x).
   std::vector<ValueId> parts;

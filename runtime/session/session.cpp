@@ -202,8 +202,8 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
     return session;
   }
   session->whole_ = std::make_unique<GraphRunner>(shared, graph);
-  const bool fixed = std::all_of(graph.inputs.begin(), graph.inputs.end(),
-                                 [&](ValueId input) { return graph[input].is_static(); });
+  const bool fixed =
+      std::ranges::all_of(graph.inputs, [&](ValueId input) { return graph[input].is_static(); });
   if (fixed && !session->whole_->reads_while_planning()) RT_TRY(session->plan_for(assumed_inputs(graph)));
   return session;
 }

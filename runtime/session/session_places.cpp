@@ -88,8 +88,8 @@ void Session::put(Place& to, Place place, bool output, size_t index) {
         external ? External{place.block.get(), place.offset, place.bytes, place.memory->id()} : External{};
   to = std::move(place);
   const auto none = [](const External& at) { return at.block == nullptr; };
-  if (!std::all_of(shared_.external_inputs.begin(), shared_.external_inputs.end(), none) ||
-      !std::all_of(shared_.external_outputs.begin(), shared_.external_outputs.end(), none))
+  if (!std::ranges::all_of(shared_.external_inputs, none) ||
+      !std::ranges::all_of(shared_.external_outputs, none))
     return;
   shared_.external_inputs.clear();
   shared_.external_outputs.clear();

@@ -66,6 +66,31 @@ TEST_F(Profiles, KeepCurvesRatesAndPower) {
   EXPECT_FALSE(read_profile(folder_.string(), info_).measured);
 }
 
+TEST_F(Profiles, OfOtherThreadsAreScaled) {
+  DeviceProfile written = typical_profile(info_);
+  written.flops_f32 = 8e11;
+  written.curves[static_cast<size_t>(Family::Conv)] = curve_of({{1e5f, 2e-6f}, {1e7f, 5e-5f}});
+  written.curves[static_cast<size_t>(Family::Pool)] = curve_of({{1e5f, 2e-6f}});
+  ASSERT_TRUE(write_profile(folder_.string(), info_, written).ok());
+  info_.threads = 1;
+  const DeviceProfile one = read_profile(folder_.string(), info_, 4);
+  EXPECT_TRUE(one.measured);
+  EXPECT_EQ(one.scaled_from, 4);
+  EXPECT_EQ(one.flops_f32, 2e11);
+  EXPECT_EQ(one.submit_seconds, written.submit_seconds);
+  EXPECT_FLOAT_EQ(one.curves[static_cast<size_t>(Family::Conv)].points[1].seconds, 2e-4f);
+  // Memory is shared: one thread reaches more than a quarter of what four do.
+  EXPECT_FLOAT_EQ(one.curves[static_cast<size_t>(Family::Pool)].points[0].seconds, 3.2e-6f);
+  EXPECT_LT(one.memory_bandwidth, written.memory_bandwidth);
+  EXPECT_GT(one.memory_bandwidth, written.memory_bandwidth / 4);
+  // What was measured for these threads comes first; others than all of them say nothing.
+  EXPECT_FALSE(read_profile(folder_.string(), info_, 2).measured);
+  ASSERT_TRUE(write_profile(folder_.string(), info_, typical_profile(info_)).ok());
+  const DeviceProfile measured = read_profile(folder_.string(), info_, 4);
+  EXPECT_TRUE(measured.measured);
+  EXPECT_EQ(measured.scaled_from, 0);
+}
+
 TEST_F(Profiles, OfEarlierVersionsHaveRatesButNoCurves) {
   ASSERT_TRUE(write_profile(folder_.string(), info_, typical_profile(info_)).ok());
   std::ofstream(only_file()) << "flops_f32 1e11\nmemory_bandwidth 1e10\ntransfer_bandwidth 1e12\n"

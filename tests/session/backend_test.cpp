@@ -118,6 +118,19 @@ TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
   says(reason(kEnergy, {}), ", typical ");
   says(reason(kEnergy, {}), "the least predicted energy");
   says(reason(kThroughput, {}), "time at batch 32");
+  // A software device, which has the CPU's cores, is no candidate by a prediction.
+  const std::string predicted = reason(kNothing, {});
+  bool has_cpu = false, has_software = false;
+  for (const BackendReport& report : probe_backends())
+    for (const DeviceInfo& info : report.devices) {
+      has_cpu |= report.name == "cpu";
+      has_software |= info.type == DeviceType::SoftwareGpu;
+    }
+  const std::string kNoCandidate = ", software: a candidate once it is measured";
+  EXPECT_EQ(predicted.find(kNoCandidate) != std::string::npos, has_software) << predicted;
+  if (has_cpu) {
+    EXPECT_TRUE(predicted.starts_with("auto: cpu 0")) << predicted;
+  }
   // A remembered run of the same work is taken instead of the prediction.
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "librt_runs_test";
   std::filesystem::remove_all(folder);
@@ -128,6 +141,7 @@ TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
       ASSERT_TRUE(write_run(folder.string(), work->hash, info, 0.0125).ok());
   says(reason(kNothing, {.cache_folder = folder.string()}), "the least measured time");
   says(reason(kNothing, {.cache_folder = folder.string()}), "12.500 ms, measured");
+  EXPECT_EQ(reason(kNothing, {.cache_folder = folder.string()}).find(kNoCandidate), std::string::npos);
   std::filesystem::remove_all(folder);
   const auto chosen = choose_device(graph, {}, {kAuto, kNothing, kNothing}, {});
   if (chosen.ok())

@@ -223,7 +223,7 @@ DeviceInfo cost_identity(const rt::DeviceInfo& device, int threads) {
 }
 
 DeviceProfile stored_profile(const rt::DeviceInfo& device, int threads) {
-  return read_profile(cache_folder(), cost_identity(device, threads));
+  return read_profile(cache_folder(), cost_identity(device, threads), device.threads);
 }
 
 bool forget_curves(const rt::DeviceInfo& device) {

@@ -64,7 +64,7 @@ bool is_short(const ElementwiseStep& step) {
 
 bool is_short(const ElementwiseProgram& program) {
   const auto steps = program.all();
-  return std::all_of(steps.begin(), steps.end(), [](const ElementwiseStep& step) { return is_short(step); });
+  return std::ranges::all_of(steps, [](const ElementwiseStep& step) { return is_short(step); });
 }
 
 Shader shader_of(const ElementwiseProgram& program, DType dtype) {

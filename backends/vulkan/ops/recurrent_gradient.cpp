@@ -51,8 +51,8 @@ class Gradient {
     Step& step = add_recurrent(program_, Shader::recurrent_gates, node_, g_, number, count,
                                device_.plan().elementwise_lanes);
     for (uint32_t binding = 2; binding <= 5; ++binding) {
-      const auto found = std::find_if(written.begin(), written.end(),
-                                      [&](const auto& operand) { return operand.first == binding; });
+      const auto found =
+          std::ranges::find_if(written, [&](const auto& operand) { return operand.first == binding; });
       step.write(binding, found == written.end() ? out(2) : found->second);
     }
     if (const auto lengths = static_cast<size_t>(g_.operands.lengths); node_.has(lengths))

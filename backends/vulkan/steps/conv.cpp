@@ -10,7 +10,7 @@ namespace {
 
 bool every_tap_inside(const ConvSides& sides) {
   if (sides.transposed) return false;
-  return std::all_of(sides.axes.begin(), sides.axes.end(), [](const WindowAxis& axis) {
+  return std::ranges::all_of(sides.axes, [](const WindowAxis& axis) {
     return axis.pad_begin <= 0 && axis.position(axis.output - 1, axis.kernel - 1) < axis.input;
   });
 }

@@ -13,8 +13,7 @@ namespace librt {
 
 namespace {
 
-// The first five are in files of every version.
-constexpr size_t kRequired = 5;
+constexpr uint32_t kRequired = 0b11111;  // the first five are in files of every version
 constexpr std::pair<const char*, double DeviceProfile::*> kFields[] = {
     {"flops_f32", &DeviceProfile::flops_f32},
     {"memory_bandwidth", &DeviceProfile::memory_bandwidth},
@@ -29,14 +28,14 @@ constexpr std::pair<const char*, double DeviceProfile::*> kFields[] = {
 constexpr std::string_view kVersion = "curves 3";
 
 /// The device and its driver; on a CPU also the number of threads.
-std::string identity_of(const DeviceInfo& info) {
+std::string identity_of(const DeviceInfo& info, int threads) {
   const std::string identity = text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver, "|",
-                                    info.type == DeviceType::Cpu ? info.threads : 0);
+                                    info.type == DeviceType::Cpu ? threads : 0);
   return text(info.backend, "-", hex(hash_bytes(identity.data(), identity.size())));
 }
 
-std::string file_of(const DeviceInfo& info) {
-  return text("device-", identity_of(info), ".txt");
+std::string file_of(const DeviceInfo& info, int threads) {
+  return text("device-", identity_of(info, threads), ".txt");
 }
 
 /// What follows the word and a space; null if the text does not begin so.
@@ -62,6 +61,50 @@ void read_curve(const char* numbers, TimeCurve& curve) {
   curve = read;
 }
 
+DeviceProfile typical_cpu(int threads) {
+  return {40e9 * threads, 8e9 + 2e9 * threads, 1e12, 2e-6, 2e-6, 5.0 + 5 * threads};
+}
+
+/// As if other threads had been measured: arithmetic by their number, memory as for typical devices.
+void scale(DeviceProfile& profile, int from, int to) {
+  const double flops = static_cast<double>(to) / from;
+  const DeviceProfile before = typical_cpu(from), after = typical_cpu(to);
+  const double bytes = after.memory_bandwidth / before.memory_bandwidth;
+  profile.flops_f32 *= flops;
+  profile.memory_bandwidth *= bytes;
+  profile.watts *= after.watts / before.watts;
+  for (size_t i = 0; i < kFamilies; ++i)
+    for (TimeCurve::Point& point : profile.curves[i].points)
+      point.seconds /= static_cast<float>(is_bound_by_flops(static_cast<Family>(i)) ? flops : bytes);
+  profile.scaled_from = from;
+}
+
+void read(const std::string& folder, const DeviceInfo& info, int threads, DeviceProfile& profile) {
+  uint32_t found = 0;
+  bool has_curves = false;
+  std::vector<std::string> lines;
+  profile = typical_profile(info);
+  const Status problem = read_cache(folder, file_of(info, threads), lines);
+  for (const std::string& line : lines) {
+    has_curves |= line == kVersion;
+    for (size_t i = 0; i < std::size(kFields); ++i) {
+      const auto& [name, field] = kFields[i];
+      const char* text = after(line, name);
+      const double number = text != nullptr ? take_number(text) : 0;
+      if (!is_usable(number)) continue;
+      profile.*field = number;
+      found |= 1u << i;
+      profile.measured_watts |= field == &DeviceProfile::watts;
+    }
+    const char* curve = has_curves ? after(line, "curve") : nullptr;
+    for (size_t i = 0; curve != nullptr && i < kFamilies; ++i)
+      if (const char* numbers = after(curve, kFamilyNames[i])) read_curve(numbers, profile.curves[i]);
+  }
+  profile.measured = (found & kRequired) == kRequired;
+  if (!profile.measured) profile = typical_profile(info);
+  profile.problem = problem;
+}
+
 }  // namespace
 
 double TimeCurve::at(double work) const noexcept {
@@ -80,7 +123,7 @@ DeviceProfile typical_profile(const DeviceInfo& info) {
   switch (info.type) {
     case DeviceType::Cpu:
       if (info.backend == "reference") return {1e8, 1e9, 1e10, 1e-6, 1e-6, 10};
-      return {40e9 * threads, 8e9 + 2e9 * threads, 1e12, 2e-6, 2e-6, 5 + 5 * threads};
+      return typical_cpu(info.threads > 0 ? info.threads : 1);
     case DeviceType::IntegratedGpu: return {1e12, 40e9, 10e9, 5e-6, 60e-6, 25, 2};
     case DeviceType::DiscreteGpu: return {8e12, 400e9, 10e9, 4e-6, 40e-6, 200, 4};
     case DeviceType::VirtualGpu: return {2e12, 100e9, 5e9, 8e-6, 100e-6, 100, 2};
@@ -89,31 +132,14 @@ DeviceProfile typical_profile(const DeviceInfo& info) {
   return {1e9, 1e9, 1e9, 1e-5, 1e-4, 10};
 }
 
-DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
-  DeviceProfile profile = typical_profile(info), found = profile;
-  std::array<bool, std::size(kFields)> are_found{};
-  bool has_curves = false;
-  std::vector<std::string> lines;
-  profile.problem = read_cache(folder, file_of(info), lines);
-  for (const std::string& line : lines) {
-    has_curves |= line == kVersion;
-    for (size_t i = 0; i < std::size(kFields); ++i) {
-      const auto& [name, field] = kFields[i];
-      const char* text = after(line, name);
-      const double number = text != nullptr ? take_number(text) : 0;
-      if (!is_usable(number)) continue;
-      found.*field = number;
-      are_found[i] = true;
-      found.measured_watts |= field == &DeviceProfile::watts;
-    }
-    const char* curve = has_curves ? after(line, "curve") : nullptr;
-    for (size_t i = 0; curve != nullptr && i < kFamilies; ++i)
-      if (const char* numbers = after(curve, kFamilyNames[i])) read_curve(numbers, found.curves[i]);
-  }
-  if (std::find(are_found.begin(), are_found.begin() + kRequired, false) != are_found.begin() + kRequired)
+DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info, int all_threads) {
+  DeviceProfile profile;
+  read(folder, info, info.threads, profile);
+  if (profile.measured || all_threads == info.threads || all_threads <= 0 || info.threads <= 0)
     return profile;
-  found.measured = true;
-  return found;
+  read(folder, info, all_threads, profile);
+  if (profile.measured) scale(profile, all_threads, info.threads);
+  return profile;
 }
 
 Status write_profile(const std::string& folder, const DeviceInfo& info, const DeviceProfile& profile) {
@@ -134,13 +160,13 @@ Status write_profile(const std::string& folder, const DeviceInfo& info, const De
   }
   if (folder.empty())
     return Status(Code::Io, "device profile: neither XDG_CACHE_HOME nor HOME is an absolute path");
-  return write_cache(folder, file_of(info), lines);
+  return write_cache(folder, file_of(info, info.threads), lines);
 }
 
 double read_run(const std::string& folder, uint64_t work, const DeviceInfo& info) {
   std::vector<std::string> lines;
   const Status ignored = read_cache(folder, text("runs-", hex(work), ".txt"), lines);
-  const std::string identity = identity_of(info);
+  const std::string identity = identity_of(info, info.threads);
   for (const std::string& line : lines)
     if (const char* seconds = after(line, identity))
       if (const double number = take_number(seconds); is_usable(number)) return number;
@@ -149,7 +175,7 @@ double read_run(const std::string& folder, uint64_t work, const DeviceInfo& info
 
 Status write_run(const std::string& folder, uint64_t work, const DeviceInfo& info, double seconds) {
   const std::string file = text("runs-", hex(work), ".txt");
-  const std::string prefix = text(identity_of(info), " ");
+  const std::string prefix = text(identity_of(info, info.threads), " ");
   std::vector<std::string> lines;
   const Status ignored = read_cache(folder, file, lines);  // a damaged file is replaced
   std::erase_if(lines, [&](const std::string& line) { return line.starts_with(prefix); });

@@ -64,15 +64,17 @@ struct DeviceProfile {
   double rate_8bit = 1;           ///< of integer matmuls / f32
   bool measured = false;          ///< rates; `watts` and curves may still be missing
   bool measured_watts = false;
+  int scaled_from = 0;                        ///< threads that were measured, if not those asked for
   std::array<TimeCurve, kFamilies> curves{};  ///< empty: from the rates
   Status problem{};                           ///< why the file is not used
 };
 
 /// Typical values for devices of this type.
 DeviceProfile typical_profile(const DeviceInfo& info);
-/// From the cache folder, else typical values. The number of threads is part of a CPU's identity. What a file
-/// of an earlier version lacks is typical.
-DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info);
+/// From the cache folder, else typical values. The number of threads is part of a CPU's identity: where only
+/// all_threads (0: none) were measured, theirs is scaled to info.threads. What a file of an earlier version
+/// lacks is typical.
+DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info, int all_threads = 0);
 Status write_profile(const std::string& folder, const DeviceInfo& info, const DeviceProfile& profile);
 
 /// The median seconds of measured runs, by device. work: a hash of the model's nodes at their shapes and of

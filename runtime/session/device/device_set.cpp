@@ -50,8 +50,8 @@ void DeviceSet::open_fallbacks() {
   options.device.clear();
   options.tf32 = false;
   for (const char* backend : {"cpu", "reference"}) {
-    const bool known = std::any_of(entries_.begin(), entries_.end(),
-                                   [&](const Entry& entry) { return entry.backend == backend; });
+    const bool known =
+        std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.backend == backend; });
     if (known) continue;
     auto device = open_device(backend, options);
     Status status = device.ok() ? Status() : device.status();

@@ -84,8 +84,7 @@ void PlanConstants::want(Device& device, const std::byte* data, size_t bytes) {
   if (!added) return;
   entry->second.bytes = bytes;
   if (in_place(device, data)) return;
-  auto image = std::find_if(images_.begin(), images_.end(),
-                            [&](const Image& known) { return known.device == &device; });
+  auto image = std::ranges::find_if(images_, [&](const Image& known) { return known.device == &device; });
   if (image == images_.end()) image = images_.insert(images_.end(), Image{.device = &device});
   entry->second.offset = image->size;
   image->size += aligned(bytes, device);
@@ -126,8 +125,7 @@ uint64_t PlanConstants::missing_bytes() const noexcept {
 
 Status PlanConstants::load() {
   for (const Image& image : images_) {
-    auto slab = std::find_if(slabs_.begin(), slabs_.end(),
-                             [&](const auto& known) { return known.first == image.device; });
+    auto slab = std::ranges::find_if(slabs_, [&](const auto& known) { return known.first == image.device; });
     if (slab == slabs_.end()) slab = slabs_.insert(slabs_.end(), {image.device, nullptr});
     BlockPtr& block = slab->second;
     if (block == nullptr || block->size() < image.size) {

@@ -12,6 +12,7 @@ namespace librt {
 namespace {
 
 constexpr int64_t kThroughputBatch = 32;
+constexpr double kNotYet = 1e30;  // seconds or joules: only without any other device
 
 /// thousandths: of the unit.
 std::string decimal(double thousandths, const char* unit) {
@@ -60,8 +61,9 @@ Result<DeviceChoice> choose_device(const Graph& graph, const std::vector<State>&
         append(listing, "): no TF32");
         continue;
       }
+      const int all_threads = info.threads;
       if (info.type == DeviceType::Cpu && options.threads > 0) info.threads = options.threads;
-      const DeviceProfile profile = read_profile(options.cache_folder, info);
+      const DeviceProfile profile = read_profile(options.cache_folder, info, all_threads);
       // Without a prediction the CPU is the safe choice.
       double cost = info.type == DeviceType::Cpu ? 0 : 1;
       const char* source = "): no prediction";
@@ -72,12 +74,18 @@ Result<DeviceChoice> choose_device(const Graph& graph, const std::vector<State>&
         append(listing, "): ", decimal(cost * 1e6, " ms"));
       }
       append(listing, source, profile.measured ? ", measured profile" : ", typical profile");
+      if (profile.scaled_from > 0) append(listing, " of ", profile.scaled_from, " threads");
       if (energy) {
         append(listing, ", ", profile.measured_watts ? "measured " : "typical ",
                decimal(profile.watts * 1e3, " W"));
         cost *= profile.watts;
       }
       if (!profile.problem.ok()) append(listing, "\n  cache: ", profile.problem.message());
+      // It shares the CPU's cores and obeys no `threads`: a prediction is no reason to leave the CPU.
+      if (info.type == DeviceType::SoftwareGpu && remembered == 0) {
+        append(listing, ", software: a candidate once it is measured");
+        cost += kNotYet;
+      }
       if (!best || cost < least) {
         best = info;
         least = cost;

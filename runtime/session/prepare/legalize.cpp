@@ -319,8 +319,7 @@ std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& vie
     if (input == kNone || p_.values[input].source == ValueSource::Constant) return false;
     return request_.precision ? floats_.has(input, wanted) : floats_.is_computed_in(input, wanted);
   };
-  const bool follows =
-      arithmetic == ops::Arithmetic::Plain && std::any_of(step.inputs.begin(), step.inputs.end(), computed);
+  const bool follows = arithmetic == ops::Arithmetic::Plain && std::ranges::any_of(step.inputs, computed);
   const bool asked = request_.precision && (wanted == DType::F32 || arithmetic == ops::Arithmetic::Matmul);
   if (*type == wanted || (!asked && !follows)) return std::nullopt;
   return wanted;
@@ -509,8 +508,7 @@ void Legalizer::drop_dead_steps() {
   std::vector<Step> kept;
   for (size_t i = p_.steps.size(); i-- > 0;) {
     Step& step = p_.steps[i];
-    const bool used =
-        std::any_of(step.outputs.begin(), step.outputs.end(), [&](Ref output) { return live[output]; });
+    const bool used = std::ranges::any_of(step.outputs, [&](Ref output) { return live[output]; });
     if (!used) {
       ++p_.dead_nodes;
       continue;

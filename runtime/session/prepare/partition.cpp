@@ -36,8 +36,8 @@ class Partitioner {
   }
 
   bool is_needed() const {
-    return std::any_of(stage_.begin(), stage_.end(), [](int stage) { return stage > 0; }) ||
-           std::find(host_.begin(), host_.end(), true) != host_.end();
+    return std::ranges::any_of(stage_, [](int stage) { return stage > 0; }) ||
+           std::ranges::find(host_, true) != host_.end();
   }
 
   std::vector<PartitionStep> run() {

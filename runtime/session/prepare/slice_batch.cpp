@@ -14,8 +14,7 @@ constexpr int64_t kMostSlices = 32;
 constexpr double kMostFlopsPerByte = 20;
 
 bool has_axis(std::span<const int64_t> axes, int64_t axis, int rank) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; });
+  return std::ranges::any_of(axes, [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; });
 }
 
 template <class Attributes>

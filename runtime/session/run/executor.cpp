@@ -13,8 +13,7 @@ namespace librt {
 
 std::string source_text(const Graph& graph, ValueId id) {
   for (const Node& node : graph.nodes)
-    if (std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end())
-      return text(describe(node));
+    if (std::ranges::find(node.outputs, id) != node.outputs.end()) return text(describe(node));
   return text("value '", graph[id].name, "'");
 }
 

@@ -188,7 +188,7 @@ void Plan::find_first_state_step() noexcept {
   };
   for (first_state_step_ = 0; first_state_step_ < count; ++first_state_step_) {
     const std::vector<Ref>& outputs = program_->steps[first_state_step_].outputs;
-    if (std::any_of(outputs.begin(), outputs.end(), is_state)) return;
+    if (std::ranges::any_of(outputs, is_state)) return;
   }
 }
 

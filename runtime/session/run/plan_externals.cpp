@@ -55,8 +55,7 @@ void Plan::find_ports(const PlanContext& context, Stage& stage) const {
     const PlanValue& value = program_->values[root];
     if (value.bytes == 0 || context.devices.kind(value.space) == SpaceKind::Host) return;
     const auto add_port = [&](Port port) {
-      if (std::find(stage.ports.begin(), stage.ports.end(), port) == stage.ports.end())
-        stage.ports.push_back(port);
+      if (std::ranges::find(stage.ports, port) == stage.ports.end()) stage.ports.push_back(port);
     };
     if (value.source == ValueSource::Input) add_port({false, value.index});
     for (uint32_t k = 0; k < output_roots_.size(); ++k)
@@ -94,7 +93,7 @@ Status Plan::select_recording(PlanContext& context, Stage& stage) {
     return true;
   };
   std::vector<Recording>& all = stage.recordings;
-  const auto found = std::find_if(all.begin(), all.end(), fits);
+  const auto found = std::ranges::find_if(all, fits);
   if (found != all.end()) {
     if (found != all.begin()) std::rotate(all.begin(), found, found + 1);
     return {};

@@ -162,7 +162,7 @@ size_t GraphRunner::own_bytes() const noexcept {
 }
 
 bool GraphRunner::reads_while_planning() const noexcept {
-  return std::find(shape_inputs_.begin(), shape_inputs_.end(), true) != shape_inputs_.end();
+  return std::ranges::find(shape_inputs_, true) != shape_inputs_.end();
 }
 
 bool GraphRunner::fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept {
@@ -186,8 +186,7 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
     return {};
   }
   bool built = false;
-  const auto found =
-      std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return fits(*plan, inputs); });
+  const auto found = std::ranges::find_if(plans_, [&](const auto& plan) { return fits(*plan, inputs); });
   if (found != plans_.end()) {
     std::rotate(found, found + 1, plans_.end());
     current_ = plans_.back().get();
