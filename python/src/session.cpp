@@ -25,6 +25,7 @@ std::atomic<uint64_t> g_forks = 0;
 /// Frees a session; one of a GPU that is from before a fork is the parent's alone.
 void free_session(rt_session* session, bool survives_forks, uint64_t made) noexcept {
   if (survives_forks || made == forks()) rt_session_free(session);
+  free_kept_results();
 }
 
 }  // namespace

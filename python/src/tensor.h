@@ -28,11 +28,15 @@ class Tensor {
 
  private:
   struct Free {
-    void operator()(std::byte* bytes) const noexcept { ::operator delete (bytes, std::align_val_t{64}); }
+    size_t capacity;
+    void operator()(std::byte* bytes) const noexcept;
   };
   rt_tensor tensor_;
   std::unique_ptr<std::byte, Free> memory_;
 };
+
+/// Gives back the memory of large results that nothing refers to any more, which is kept for the next ones.
+void free_kept_results() noexcept;
 
 /// Bytes of the dims that the tensor has.
 size_t bytes_of(const rt_tensor& tensor) noexcept;

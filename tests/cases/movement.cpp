@@ -70,6 +70,7 @@ std::vector<Case> cases_movement() {
   cases.push_back(make_case("expand", op::ExpandAttributes{}, {f32({3, 1, 5}), ints({2, 3, 4, 5})}));
   cases.push_back(make_case("expand_scalar", op::ExpandAttributes{}, {f32({}), ints({3, 2})}));
   cases.push_back(make_case("tile", op::TileAttributes{}, {f32({2, 3}), ints({2, 3})}));
+  cases.push_back(make_case("tile_runs", op::TileAttributes{}, {f32({5, 7, 20}), ints({2, 3, 3})}));
   return cases;
 }
 

@@ -22,6 +22,8 @@ void add_reduce(std::vector<Case>& cases, const char* name) {
   reduce("vectors", {-1}, false, {5, 48});
   reduce("vector_columns", {0}, false, {37, 72});
   reduce("between_vectors", {0, 2}, true, {3, 7, 40});
+  reduce("narrow_columns", {1}, false, {5, 70, 3});
+  reduce("narrow_rows", {1}, false, {150, 12});
 }
 
 /// Large enough for the splits of a GPU kernel; in 16 bits within what the sum's rounding gives.
@@ -69,6 +71,12 @@ std::vector<Case> cases_reduce() {
   cases.push_back(make_case("arg_max", on_axis<op::ArgMaxAttributes>(-1, false), {f32({5, 9})}));
   cases.push_back(make_case("arg_max_first_axis", on_axis<op::ArgMaxAttributes>(0, true), {f32({5, 9})}));
   cases.push_back(make_case("arg_min", on_axis<op::ArgMinAttributes>(1, true), {f32({2, 5, 3})}));
+  // Few elements after the axis, which is long, or short in many slices.
+  for (const Shape& shape : {Shape{3, 70, 3}, Shape{45, 9, 4}, Shape{133, 7, 1}}) {
+    auto attributes = on_axis<op::ArgMaxAttributes>(1, false);
+    attributes.select_last = shape[2] == 4;
+    cases.push_back(make_case(text("arg_max_narrow_", shape[1], "_of_", shape[2]), attributes, {f32(shape)}));
+  }
   return cases;
 }
 

@@ -29,6 +29,8 @@ void add_gradients(std::vector<Case>& cases) {
   add("last", -1, f32({5, 33}), true);
   add("middle", 1, f32({2, 5, 6}), true);
   add("first", 0, f32({4, 7}));
+  add("narrow_70_of_3", 1, f32({2, 70, 3}));
+  add("narrow_9_of_4", 1, f32({45, 9, 4}));
   add("rows_of_one", -1, f32({9, 1}));
   add("no_rows", -1, f32({0, 5}));
   add("empty_rows", -1, f32({5, 0}));
@@ -51,6 +53,10 @@ std::vector<Case> cases_softmax() {
   cases.push_back(make_case("softmax_1000", softmax(-1), {in_range(f32({2, 1000}), -9, 9)}));
   cases.push_back(make_case("softmax_middle", softmax(1), {f32({2, 5, 6})}));
   cases.push_back(make_case("softmax_first", softmax(0), {f32({4, 7})}));
+  // Few elements after the axis, which is long, or short in many slices.
+  for (const Shape& shape : {Shape{2, 70, 3}, Shape{45, 9, 4}, Shape{37, 2, 1}})
+    cases.push_back(no_gradient(make_case(text("softmax_narrow_", shape[1], "_of_", shape[2]), softmax(1),
+                                          {in_range(f32(shape), -9, 9)})));
   cases.push_back(make_case("softmax_large", softmax(-1), {in_range(f32({3, 7}), -500, 500)}));
   cases.back().gradient = false;
   // Exceeds the buffer binding limit of small devices.
@@ -68,6 +74,7 @@ std::vector<Case> cases_softmax() {
       no_gradient(make_case("log_softmax_rows_of_2056", log_softmax, {in_range(f32({2, 2056}), -9, 9)})));
   cases.push_back(make_case("log_softmax", log_softmax, {in_range(f32({5, 33}), -6, 6)}));
   log_softmax.axis = 1;
+  cases.push_back(no_gradient(make_case("log_softmax_narrow", log_softmax, {f32({3, 67, 2})})));
   cases.push_back(make_case("log_softmax_middle", log_softmax, {f32({2, 5, 6})}));
   add_gradients(cases);
   return cases;

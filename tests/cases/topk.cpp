@@ -30,6 +30,9 @@ void add_topk(std::vector<Case>& cases) {
   cases.back().gradient = false;
   add("topk_ties_smallest", top(0, false), with_values(f32({8}), {1, 3, 3, 0.0, -0.0, 3, -2, 1}), 8);
   cases.back().gradient = false;
+  // Few of a short line.
+  add("topk_few", top(1, true), f32({5, 130}), 8);
+  add("topk_few_smallest", top(1, false), f32({3, 61, 3}), 2);
   add("topk_long", top(1, true), f32({2, 5000}), 300);
   cases.back().gradient = false;
   add("topk_long_columns", top(0, false), f32({3000, 2}), 100);

@@ -39,6 +39,38 @@ class Runs(unittest.TestCase):
         numpy.testing.assert_allclose(one_by_one, wanted, rtol=1e-4, atol=1e-5)
         self.assertEqual(scores(session(x[:0])).shape, (0, 10))
 
+    def test_the_memory_of_large_results(self):
+        size = 3 << 20
+        graph = onnx((("Relu", ("x",), ("y",)),), (("x", FLOAT, ("N",)),), (("y", FLOAT, ("N",)),))
+        session = librt.Session(librt.convert(graph), backend="cpu")
+        x = numpy.random.default_rng(1).standard_normal(size).astype(numpy.float32)
+
+        def result(factor, n=size):
+            return session(factor * x[:n])["y"].numpy()
+
+        # What is referred to keeps its values; what is not serves the next run.
+        kept, dropped = result(1), result(2)
+        self.assertNotEqual(kept.ctypes.data, dropped.ctypes.data)
+        address = dropped.ctypes.data
+        del dropped
+        again = result(3)
+        self.assertEqual(again.ctypes.data, address)
+        numpy.testing.assert_array_equal(kept, numpy.maximum(x, 0))
+        numpy.testing.assert_array_equal(again, numpy.maximum(3 * x, 0))
+        # Also for smaller ones, and after the session is closed for nothing.
+        view = again[10:20]
+        del again
+        smaller = result(4, size * 3 // 4)
+        self.assertNotEqual(smaller.ctypes.data, address)
+        numpy.testing.assert_array_equal(view, numpy.maximum(3 * x[10:20], 0))
+        address = smaller.ctypes.data
+        del smaller
+        smallest = result(5, size * 2 // 3)
+        self.assertEqual(smallest.ctypes.data, address)
+        numpy.testing.assert_array_equal(smallest, numpy.maximum(5 * x[:size * 2 // 3], 0))
+        session.close()
+        numpy.testing.assert_array_equal(smallest, numpy.maximum(5 * x[:size * 2 // 3], 0))
+
     def test_sources_of_a_model(self):
         with open(DIGITS, "rb") as file:
             data = file.read()

@@ -11,6 +11,7 @@
 #include "backends/cpu/simd/reduce.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/support/axis_walk.h"
 #include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/reduction.h"
@@ -50,19 +51,20 @@ class FloatReduction {
     if (plan.count == 0) rows_ = 0;
     const bool matrix = reduced == 1 && kept == 1;
     short_rows_ = matrix && plan.inner_reduced && inner_ <= kShortRow && plan.kept_stride[0] == inner_;
-    few_columns_ = matrix && !plan.inner_reduced && inner_ <= kShortRow && plan.reduced_stride[0] == inner_;
+    few_columns_ = reduced == 1 && inner_ > 0 && !plan.inner_reduced && inner_ <= kShortRow &&
+                   plan.reduced_stride[0] == inner_;
   }
   /// Rows per result, which can be split into parts.
   int64_t rows() const noexcept { return rows_; }
   /// Results are split among threads at multiples of this.
-  int64_t unit() const noexcept { return plan_.inner_reduced ? 1 : 16; }
+  int64_t unit() const noexcept { return plan_.inner_reduced ? 1 : few_columns_ ? inner_ : 16; }
 
   void run(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
            int64_t last) const noexcept {
     if (short_rows_ && rows_ == 1)
       run_short_rows(x, y, begin, end);
-    else if (few_columns_ && begin == 0 && end == inner_)
-      run_few_columns(x, y, first, last);
+    else if (few_columns_)
+      run_few_columns(x, y, begin, end, first, last);
     else if (plan_.inner_reduced)
       run_rows(x, y, begin, end, first, last);
     else
@@ -71,7 +73,7 @@ class FloatReduction {
   void combine(float* y, const float* part, int64_t n) const noexcept { accumulate_(y, part, n); }
 
  private:
-  static constexpr int64_t kShortRow = 32, kFolded = 512;
+  static constexpr int64_t kShortRow = 32, kFolded = 256;
 
   const std::byte* at(const std::byte* x, int64_t element) const noexcept {
     return x + element * static_cast<int64_t>(size_of(dtype_));
@@ -98,6 +100,10 @@ class FloatReduction {
     const int outer = std::max(plan_.reduced_rank - 1, 0);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t base = plan_.kept_offset(i, plan_.kept_rank);
+      if (rows_ == 1 && dtype_ == DType::F32) {
+        y[i] = row_(reinterpret_cast<const float*>(x) + base, inner_);
+        continue;
+      }
       y[i] = neutral_;
       for (int64_t r = first; r < last; ++r)
         for_blocks(x, base + plan_.reduced_offset(r, outer), inner_,
@@ -109,26 +115,32 @@ class FloatReduction {
   }
   /// Rows shorter than vectors are transposed first.
   void run_short_rows(const std::byte* x, float* y, int64_t begin, int64_t end) const noexcept {
-    constexpr int64_t kBlock = kWideBlock / kShortRow;
-    float columns[kShortRow * kBlock];
-    for (int64_t i = begin; i < end; i += kBlock) {
-      const int64_t count = std::min(kBlock, end - i);
+    constexpr int64_t kMostRows = 128;
+    const int64_t block = dtype_ == DType::F32 ? kMostRows : std::min(kMostRows, kWideBlock / inner_);
+    float columns[kShortRow * kMostRows];
+    for (int64_t i = begin; i < end; i += block) {
+      const int64_t count = std::min(block, end - i);
       for_blocks(x, i * inner_, count * inner_, [&](const float* rows, int64_t, int64_t) noexcept {
-        simd_->loops<TransposeLoops>().transpose[2](rows, inner_, columns, kBlock, count, inner_, false);
+        simd_->loops<TransposeLoops>().transpose[2](rows, inner_, columns, count, count, inner_, false);
       });
       std::fill(y + i, y + i + count, neutral_);
-      for (int64_t k = 0; k < inner_; ++k) accumulate_(y + i, columns + k * kBlock, count);
+      for (int64_t k = 0; k < inner_; ++k) accumulate_(y + i, columns + k * count, count);
     }
   }
-  /// Rows shorter than vectors are accumulated as one longer row, whose parts are combined at the end.
-  void run_few_columns(const std::byte* x, float* y, int64_t first, int64_t last) const noexcept {
-    const int64_t group = kFolded / inner_, width = group * inner_;
-    float folded[kFolded];
-    std::fill(folded, folded + width, neutral_);
-    std::fill(y, y + inner_, neutral_);
-    for (; first + group <= last; first += group) add_row(x, first * inner_, folded, width);
-    for (int64_t k = 0; k < group; ++k) accumulate_(y, folded + k * inner_, inner_);
-    for (; first < last; ++first) add_row(x, first * inner_, y, inner_);
+  /// Rows shorter than vectors are accumulated as one longer row, whose halves are combined at the end.
+  void run_few_columns(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
+                       int64_t last) const noexcept {
+    for (int64_t i = begin; i < end; i += inner_) {
+      const int64_t base = plan_.kept_offset(i / inner_, plan_.kept_rank - 1);
+      int64_t group = std::clamp(last - first, int64_t{1}, kFolded / inner_), row = first;
+      float folded[kFolded];
+      std::fill(folded, folded + group * inner_, neutral_);
+      for (; row < last; row += group)
+        add_row(x, base + row * inner_, folded, std::min(group, last - row) * inner_);
+      for (; group > 1; group -= group / 2)
+        accumulate_(folded, folded + (group - group / 2) * inner_, group / 2 * inner_);
+      std::copy(folded, folded + inner_, y + i);
+    }
   }
   void run_columns(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
                    int64_t last) const noexcept {
@@ -355,29 +367,44 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
   return best;
 }
 
-/// Rows where they are contiguous, else blocks of neighbouring columns.
-KernelPtr make_float_arg(const Simd& simd, bool max, bool last, int64_t outer, int64_t extent,
-                         int64_t inner) {
+KernelPtr make_float_arg(const Simd& simd, bool max, bool last, const AxisWalk& walk) {
   const auto row = simd.loops<ReduceLoops>().arg_row[max ? 1 : 0][last ? 1 : 0];
   const auto columns = simd.loops<ReduceLoops>().arg_columns[max ? 1 : 0][last ? 1 : 0];
-  const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
-  return make_kernel([=](const Call& call) noexcept {
-    const float* x = call.in<float>(0);
-    int64_t* y = call.out<int64_t>();
-    if (inner == 1) {
-      parallel_for(outer, extent, 8, [&](int64_t begin, int64_t end) noexcept {
-        for (int64_t i = begin; i < end; ++i) y[i] = row(x + i * extent, extent);
-      });
-      return;
-    }
-    parallel_for(outer * blocks, extent * Simd::kColumns, 1, [&](int64_t begin, int64_t end) noexcept {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t part = i / blocks, column = i % blocks * Simd::kColumns;
-        columns(x + part * extent * inner + column, y + part * inner + column, extent, inner,
-                std::min(Simd::kColumns, inner - column));
-      }
-    });
-  });
+  const int64_t buffer = walk.buffer();
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(max_threads() * buffer) * sizeof(float);
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const float* x = call.in<float>(0);
+        int64_t* y = call.out<int64_t>();
+        parallel_for(walk.units(), walk.unit_elements(), 1, [&](int64_t begin, int64_t end) noexcept {
+          float* mine = buffer > 0 ? call.scratch<float>() + thread_index() * buffer : nullptr;
+          const int64_t extent = walk.extent, inner = walk.inner;
+          for (int64_t i = begin; i < end; ++i) {
+            if (buffer > 0) walk.gather(simd, i, x, mine);
+            int64_t* to = y + walk.first(i) * inner;
+            switch (walk.way) {
+              case AxisWalk::Way::Rows: *to = row(x + i * extent, extent); break;
+              case AxisWalk::Way::Columns: {
+                const int64_t part = i / walk.blocks(), column = i % walk.blocks() * Simd::kColumns;
+                columns(x + part * extent * inner + column, y + part * inner + column, extent, inner,
+                        std::min(Simd::kColumns, inner - column));
+                break;
+              }
+              case AxisWalk::Way::TransposedRows:
+                for (int64_t k = 0; k < inner; ++k) to[k] = row(mine + k * extent, extent);
+                break;
+              case AxisWalk::Way::TransposedColumns: {
+                const int64_t count = walk.count(i);
+                int64_t found[Simd::kColumns];
+                columns(mine, found, extent, inner * count, inner * count);
+                for (int64_t k = 0; k < inner * count; ++k) to[k] = found[k % inner * count + k / inner];
+              }
+            }
+          }
+        });
+      },
+      requirements);
 }
 
 template <class Attributes, bool kMax>
@@ -387,7 +414,7 @@ Result<KernelPtr> create_arg(CpuDevice& device, const NodeView& node, Producers)
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
   if (node.dtype(0) == DType::F32 && extent < int64_t{1} << 31)
-    return make_float_arg(device.simd(), kMax, attributes.select_last, outer, extent, inner);
+    return make_float_arg(device.simd(), kMax, attributes.select_last, {outer, extent, inner});
   using Search = int64_t (*)(const std::byte*, int64_t, int64_t, int64_t, bool);
   const Search search = with_type(
       node.dtype(0), [](auto tag) -> Search { return &arg_of<typename decltype(tag)::type, kMax>; });

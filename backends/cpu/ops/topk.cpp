@@ -56,6 +56,7 @@ KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t in
                      bool largest) {
   const int64_t width = std::min<int64_t>(inner, 16), blocks = (inner + width - 1) / width;
   const size_t line = static_cast<size_t>(extent + 15) / 16 * 16;
+  const bool few = k > 0 && k <= 8 && extent < 256;
   const size_t bytes =
       line * (sizeof(uint64_t) + sizeof(uint32_t) + static_cast<size_t>(width) * sizeof(float));
   Requirements requirements;
@@ -79,9 +80,13 @@ KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t in
               from = lines;
             }
             for (int64_t i = 0; i < columns; ++i, from += extent) {
-              const int64_t count =
-                  simd.loops<SelectLoops>().top_candidates(from, extent, k, largest, keys, entries);
-              select(entries, count, k);
+              if (few) {
+                simd.loops<SelectLoops>().top_few(from, extent, k, largest, keys, entries);
+              } else {
+                const int64_t count =
+                    simd.loops<SelectLoops>().top_candidates(from, extent, k, largest, keys, entries);
+                select(entries, count, k);
+              }
               for (int64_t j = 0; j < k; ++j) {
                 const int64_t to = (o * k + j) * inner + first + i;
                 const auto position = static_cast<int64_t>(entries[j] & 0xffffffffu);

@@ -7,34 +7,72 @@
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
-float row_max(const float* x, int64_t n) {
-  float best = -__builtin_inff();
-#pragma omp simd reduction(max : best)
-  for (int64_t i = 0; i < n; ++i) best = x[i] > best ? x[i] : best;
-  return best;
+// The ends of rows, which fill no vector, are padded ones: a compiler computes them element by element, for
+// rows of 24 half of the time.
+constexpr int64_t kLane = kLanes<float>;
+
+template <class V>
+RT_INLINE V larger(V a, V b) {
+  return a > b ? a : b;  // drops a NaN in a
+}
+template <class V, int... kLow>
+RT_INLINE auto larger_half(V v, std::integer_sequence<int, kLow...>) {
+  constexpr int kHalf = sizeof...(kLow);
+  return larger(__builtin_shufflevector(v, v, kLow...), __builtin_shufflevector(v, v, (kLow + kHalf)...));
+}
+template <class V>
+RT_INLINE float greatest(V v) {
+  if constexpr (sizeof v == 16) {
+    const float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
+    return a > b ? a : b;
+  } else {
+    return greatest(larger_half(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
+  }
+}
+RT_INLINE float row_max(const float* x, int64_t whole, Vector<float> end) {
+  constexpr int kCount = 4;
+  Vector<float> most[kCount];
+  for (auto& each : most) each = end;
+  int64_t i = 0;
+  for (; i + kCount * kLane <= whole; i += kCount * kLane)
+    for (int k = 0; k < kCount; ++k) most[k] = larger(load<Vector<float>>(x + i + k * kLane), most[k]);
+  for (; i < whole; i += kLane) most[0] = larger(load<Vector<float>>(x + i), most[0]);
+  return greatest(larger(larger(most[0], most[1]), larger(most[2], most[3])));
 }
 
 /// max first, so that no exponential overflows; then exp(x - max) is stored while it is summed.
 void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
-  const float most = row_max(x, n);
+  const int64_t whole = n / kLane * kLane, rest = n - whole;
+  Vector<float> end = Vector<float>{} - __builtin_inff(), end_exp{};
+  if (rest > 0) end = first_or(load_first(x + whole, rest), rest, -__builtin_inff());
+  const float most = row_max(x, whole, end);
+  if (rest > 0) {
+    float powers[kLane];
+    store(powers, end - most);
+#pragma omp simd
+    for (int64_t k = 0; k < kLane; ++k) powers[k] = exp_down(powers[k]);
+    end_exp = first_or(load<Vector<float>>(powers), rest, 0.0f);
+  }
   float sum = 0;
   if (logarithm) {
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += exp_down(x[i] - most);
-    const float shift = log(sum);
+    for (int64_t i = 0; i < whole; ++i) sum += exp_down(x[i] - most);
+    const float shift = log(sum + sum_of(end_exp));
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - most) - shift;
+    for (int64_t i = 0; i < whole; ++i) y[i] = (x[i] - most) - shift;
+    if (rest > 0) store_first(y + whole, (end - most) - shift, rest);
     return;
   }
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < whole; ++i) {
     const float e = exp_down(x[i] - most);
     y[i] = e;
     sum += e;
   }
-  const float factor = 1.0f / sum;
+  const float factor = 1.0f / (sum + sum_of(end_exp));
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] *= factor;
+  for (int64_t i = 0; i < whole; ++i) y[i] *= factor;
+  if (rest > 0) store_first(y + whole, end_exp * factor, rest);
 }
 
 /// Down columns, in chunks of rows: a chunk's exponentials are relative to the running maximum at its end,
@@ -115,37 +153,68 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
 struct RowStatistics {
   float mean, inverse;
 };
+/// The sum of x - around, or of its square.
+template <bool kSquares>
+RT_INLINE float sum_around(const float* x, int64_t n, float around) {
+  const auto term = [&](Vector<float> v) __attribute__((always_inline)) {
+    v -= around;
+    return kSquares ? v * v : v;
+  };
+  constexpr int kCount = 4;
+  Vector<float> sums[kCount] = {};
+  int64_t i = 0;
+  for (; i + kCount * kLane <= n; i += kCount * kLane)
+    for (int k = 0; k < kCount; ++k) sums[k] += term(load<Vector<float>>(x + i + k * kLane));
+  for (; i + kLane <= n; i += kLane) sums[0] += term(load<Vector<float>>(x + i));
+  if (i < n) sums[1] += first_or(term(load_first(x + i, n - i)), n - i, 0.0f);
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
 /// Two passes over the row in cache: the mean, as the sum around the first value, because a sum of values far
 /// from 0 loses the digits in which they differ; then the squares around it, to avoid cancellation.
 RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon, bool centered) {
-  float mean = 0, squares = 0;
+  float mean = 0;
   if (centered && n > 0) {
     // The mean of values with an infinity is infinite, not infinity - infinity.
     const float origin = x[0] - x[0] == 0 ? x[0] : 0.0f;
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += x[i] - origin;
-    mean = origin + sum / static_cast<float>(n);
+    mean = origin + sum_around<false>(x, n, origin) / static_cast<float>(n);
   }
-#pragma omp simd reduction(+ : squares)
-  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const float squares = sum_around<true>(x, n, mean);
   return {mean, 1.0f / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon)};
 }
 
-void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, const float* bias,
+/// y = (x - mean) inverse [scale] [+ bias]
+template <bool kScale, bool kBias>
+RT_INLINE void normalize(const float* x, float* y, int64_t n, const RowStatistics& statistics,
+                         const float* scale, const float* bias) {
+  const auto result = [&](Vector<float> v, Vector<float> a, Vector<float> b) __attribute__((always_inline)) {
+    v = (v - statistics.mean) * statistics.inverse;
+    if constexpr (kScale) v *= a;
+    if constexpr (kBias) v += b;
+    return v;
+  };
+  const Vector<float> none{};
+  int64_t i = 0;
+  for (; i + kLane <= n; i += kLane)
+    store(y + i, result(load<Vector<float>>(x + i), kScale ? load<Vector<float>>(scale + i) : none,
+                        kBias ? load<Vector<float>>(bias + i) : none));
+  if (const int64_t rest = n - i; rest > 0)
+    store_first(y + i,
+                result(load_first(x + i, rest), kScale ? load_first(scale + i, rest) : none,
+                       kBias ? load_first(bias + i, rest) : none),
+                rest);
+}
+
+void layer_norm_row(const float* x, float* y, int64_t n, const float* scale, const float* bias,
                     float epsilon) {
   const RowStatistics statistics = row_statistics(x, n, epsilon, true);
-  const float mean = statistics.mean, inverse = statistics.inverse;
-  if (factor != nullptr && bias != nullptr) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * inverse * factor[i] + bias[i];
-  } else if (factor != nullptr) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * inverse * factor[i];
-  } else {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * inverse + (bias != nullptr ? bias[i] : 0.0f);
-  }
+  if (scale != nullptr && bias != nullptr)
+    normalize<true, true>(x, y, n, statistics, scale, bias);
+  else if (scale != nullptr)
+    normalize<true, false>(x, y, n, statistics, scale, bias);
+  else if (bias != nullptr)
+    normalize<false, true>(x, y, n, statistics, scale, bias);
+  else
+    normalize<false, false>(x, y, n, statistics, scale, bias);
 }
 
 void softmax_grad_row(const float* y, const float* g, float* grad, int64_t n, bool logarithm) {
@@ -185,9 +254,11 @@ void softmax_grad_columns(const float* y, const float* g, float* grad, int64_t e
 }
 
 void rms_norm_row(const float* x, float* y, int64_t n, const float* scale, float epsilon) {
-  const float inverse = row_statistics(x, n, epsilon, false).inverse;
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * (scale != nullptr ? scale[i] : 1.0f);
+  const RowStatistics statistics = row_statistics(x, n, epsilon, false);
+  if (scale != nullptr)
+    normalize<true, false>(x, y, n, statistics, scale, nullptr);
+  else
+    normalize<false, false>(x, y, n, statistics, scale, nullptr);
 }
 
 /// With s = g scale: grad = (s - (mean(s) + z mean(s z))) / deviation, without mean(s) unless centered.

@@ -19,8 +19,7 @@ float row_sum(const float* x, int64_t n) {
     for (int k = 0; k < kCount; ++k) sums[k] += load<Vector<float>>(x + i + k * kLane);
   for (; i + kLane <= n; i += kLane) sums[0] += load<Vector<float>>(x + i);
   if (i < n) sums[1] += load_first(x + i, n - i);
-  const Vector<float, 16> four = folded((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  return (four[0] + four[1]) + (four[2] + four[3]);
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 float row_prod(const float* x, int64_t n) {
   float product = 1;
@@ -33,22 +32,42 @@ template <bool kMax>
 RT_INLINE float extreme(float a, float b) {
   return kMax ? maximum(a, b) : minimum(a, b);
 }
-template <bool kMax>
-float row_extreme(const float* x, int64_t n) {
-  constexpr int kCount = 64;
-  float lane[kCount];
-  for (int k = 0; k < kCount; ++k) lane[k] = kMax ? -__builtin_inff() : __builtin_inff();
-  int64_t i = 0;
-  for (; i + kCount <= n; i += kCount) {
-#pragma omp simd
-    for (int k = 0; k < kCount; ++k) lane[k] = extreme<kMax>(x[i + k], lane[k]);
-  }
-  for (int k = 0; i < n; ++i, ++k) lane[k] = extreme<kMax>(x[i], lane[k]);
+/// lane[0] of the first kFrom lanes, kTo of which remain.
+template <bool kMax, int kFrom, int kTo>
+RT_INLINE void halve(float* lane) {
 #pragma GCC unroll 8
-  for (int half = kCount / 2; half > 0; half /= 2) {
+  for (int half = kFrom / 2; half >= kTo; half /= 2) {
 #pragma omp simd
     for (int k = 0; k < half; ++k) lane[k] = extreme<kMax>(lane[k + half], lane[k]);
   }
+}
+template <bool kMax>
+float row_extreme(const float* x, int64_t n) {
+  constexpr int kWide = 64, kLane = 16;
+  if (n < kLane) {
+    float best = kMax ? -__builtin_inff() : __builtin_inff();
+    for (int64_t i = 0; i < n; ++i) best = extreme<kMax>(x[i], best);
+    return best;
+  }
+  float lane[kWide];
+  int64_t i = kLane;
+  if (n >= kWide) {
+    for (int k = 0; k < kWide; ++k) lane[k] = x[k];
+    for (i = kWide; i + kWide <= n; i += kWide) {
+#pragma omp simd
+      for (int k = 0; k < kWide; ++k) lane[k] = extreme<kMax>(x[i + k], lane[k]);
+    }
+    halve<kMax, kWide, kLane>(lane);
+  } else {
+    for (int k = 0; k < kLane; ++k) lane[k] = x[k];
+  }
+  const auto add = [&](const float* from) __attribute__((always_inline)) {
+#pragma omp simd
+    for (int k = 0; k < kLane; ++k) lane[k] = extreme<kMax>(from[k], lane[k]);
+  };
+  for (; i + kLane <= n; i += kLane) add(x + i);
+  if (i < n) add(x + n - kLane);  // some of them once more
+  halve<kMax, kLane, 1>(lane);
   return lane[0];
 }
 

@@ -95,9 +95,25 @@ int64_t top_candidates(const float* x, int64_t n, int64_t k, bool largest, uint3
   return count;
 }
 
+/// By insertion: the few elements that rank before the k-th so far.
+void top_few(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys, uint64_t* entries) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) keys[i] = order_of(x[i], largest);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t count = i < k ? i : k;
+    // Of equal ones the first stays.
+    if (count == k && keys[i] >= static_cast<uint32_t>(entries[k - 1] >> 32)) continue;
+    const uint64_t entry = uint64_t{keys[i]} << 32 | static_cast<uint64_t>(i);
+    int64_t at = count < k ? count : k - 1;
+    for (; at > 0 && entries[at - 1] > entry; --at) entries[at] = entries[at - 1];
+    entries[at] = entry;
+  }
+}
+
 constexpr SelectLoops make_loops() {
   SelectLoops table{};
   table.top_candidates = &top_candidates;
+  table.top_few = &top_few;
   table.select[0] = &select_elements<uint8_t>;
   table.select[1] = &select_elements<uint16_t>;
   table.select[2] = &select_elements<uint32_t>;

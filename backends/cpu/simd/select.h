@@ -11,6 +11,8 @@ struct SelectLoops {
   /// < 2^32.
   int64_t (*top_candidates)(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
                             uint64_t* entries);
+  /// The k largest (or least) elements themselves, in order; for few of a short line. 0 < k <= n.
+  void (*top_few)(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys, uint64_t* entries);
   /// y = condition ? a : b for elements of 1, 2, 4, 8 bytes; a and b advance or are one element each.
   void (*select[4])(const uint8_t* condition, const void* a, const void* b, void* y, int64_t n,
                     bool a_advances, bool b_advances);

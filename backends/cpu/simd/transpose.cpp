@@ -166,29 +166,38 @@ void stream_copy(const void* x, void* y, int64_t bytes) {
 
 /// Runs that fill whole vectors of kSize bytes; the last one may overlap the one before it.
 template <int kSize>
-void copy_vectors(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride, int64_t bytes,
-                  int64_t count) {
+void copy_vectors(const uint8_t* x, RunStrides from, uint8_t* y, RunStrides to, int64_t bytes, int64_t count,
+                  int64_t rows) {
   using V = Vector<uint8_t, kSize>;
-  for (int64_t k = 0; k < count; ++k, x += x_stride, y += y_stride) {
-    int64_t i = 0;
-    for (; i + kSize <= bytes; i += kSize) store(y + i, load<V>(x + i));
-    if (i < bytes) store(y + bytes - kSize, load<V>(x + bytes - kSize));
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint8_t* source = x + r * from.row;
+    uint8_t* target = y + r * to.row;
+    for (int64_t k = 0; k < count; ++k, source += from.run, target += to.run) {
+      int64_t i = 0;
+      for (; i + kSize <= bytes; i += kSize) store(target + i, load<V>(source + i));
+      if (i < bytes) store(target + bytes - kSize, load<V>(source + bytes - kSize));
+    }
   }
 }
-/// Runs are often of a few channels: a call of memcpy for each takes longer than the copy.
-void copy_runs(const void* from, int64_t x_stride, void* to, int64_t y_stride, int64_t bytes, int64_t count) {
+/// Runs are often of a few channels: a call of memcpy for each takes longer than the copy. And often few: a
+/// Tile of 3 rows of 64 floats took 36 ns instead of 20 with a call for each three.
+void copy_runs(const void* from, RunStrides from_strides, void* to, RunStrides to_strides, int64_t bytes,
+               int64_t count, int64_t rows) {
   const auto* x = static_cast<const uint8_t*>(from);
   auto* y = static_cast<uint8_t*>(to);
   constexpr int64_t kLong = 2048;
   if (bytes >= kLong) {
-    for (int64_t k = 0; k < count; ++k)
-      __builtin_memcpy(y + k * y_stride, x + k * x_stride, static_cast<size_t>(bytes));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t k = 0; k < count; ++k)
+        __builtin_memcpy(y + r * to_strides.row + k * to_strides.run,
+                         x + r * from_strides.row + k * from_strides.run, static_cast<size_t>(bytes));
     return;
   }
-  if (bytes >= kVectorBytes) return copy_vectors<kVectorBytes>(x, x_stride, y, y_stride, bytes, count);
-  if (bytes >= 16) return copy_vectors<16>(x, x_stride, y, y_stride, bytes, count);
-  if (bytes >= 4) return copy_vectors<4>(x, x_stride, y, y_stride, bytes, count);
-  copy_vectors<1>(x, x_stride, y, y_stride, bytes, count);
+  const auto copy = [&](auto vectors) { vectors(x, from_strides, y, to_strides, bytes, count, rows); };
+  if (bytes >= kVectorBytes) return copy(copy_vectors<kVectorBytes>);
+  if (bytes >= 16) return copy(copy_vectors<16>);
+  if (bytes >= 4) return copy(copy_vectors<4>);
+  copy(copy_vectors<1>);
 }
 
 /// Where a tile's rows are not cache lines of the result, they are assembled in a buffer first.

@@ -60,6 +60,28 @@ RT_INLINE Vector<float> load_first(const float* x, int64_t n) {
 #endif
 }
 
+/// The first n lanes, fewer than a vector, to y.
+RT_INLINE void store_first(float* y, Vector<float> v, int64_t n) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(y, static_cast<__mmask16>((1U << n) - 1), reinterpret_cast<__m512>(v));
+#elif defined(__AVX2__)
+  alignas(32) static constexpr int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  _mm256_maskstore_ps(y, load<__m256i>(kMasks + 8 - n), reinterpret_cast<__m256>(v));
+#else
+  for (int64_t i = 0; i < kLanes<float>; ++i)
+    if (i < n) y[i] = v[i];
+#endif
+}
+template <int... kI>
+RT_INLINE Vector<int32_t> lane_numbers(std::integer_sequence<int, kI...>) {
+  return Vector<int32_t>{kI...};
+}
+/// The first n lanes of v, and `fill` in the others.
+RT_INLINE Vector<float> first_or(Vector<float> v, int64_t n, float fill) {
+  const auto is_first = lane_numbers(Lanes<kLanes<float>>{}) < static_cast<int32_t>(n);
+  return is_first ? v : Vector<float>{} + fill;
+}
+
 template <class Wide, int... kLow>
 RT_INLINE auto halves_added(Wide v, std::integer_sequence<int, kLow...>) {
   constexpr int kHalf = sizeof...(kLow);
@@ -72,6 +94,11 @@ RT_INLINE Vector<float, 16> folded(Wide v) {
     return v;
   else
     return folded(halves_added(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
+}
+
+RT_INLINE float sum_of(Vector<float> v) {
+  const Vector<float, 16> four = folded(v);
+  return (four[0] + four[1]) + (four[2] + four[3]);
 }
 
 /// Non-temporal store of a vector, which does not read its cache line first; y is aligned to it.

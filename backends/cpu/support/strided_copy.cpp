@@ -97,7 +97,7 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   const int64_t run_bytes = inner * kSize;
   const bool copies_runs = mode_ == Mode::Bytes && !streams(run_bytes);
-  const Axis last = axis(outer_ - 1);
+  const Axis last = axis(outer_ - 1), before_last = outer_ > 1 ? axis(outer_ - 2) : Axis{};
   parallel_for(outer, inner, 1, [&](int64_t begin, int64_t end) noexcept {
     std::array<int64_t, kMaxBoxRank> index{};
     const T* x = from;
@@ -112,16 +112,28 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
       y += coordinate * outer_axis.to;
     }
     for (int64_t at = begin; at < end;) {
-      // Along the last outer axis, runs are copied together.
+      // Along the last outer axis, or the last two, runs are copied together: `steps` of axis `moved`.
       int64_t steps = 1;
+      int moved = outer_ - 1;
       if (copies_runs) {
-        steps = std::min(end - at, last.extent - index[static_cast<size_t>(outer_ - 1)]);
-        simd_->loops<TransposeLoops>().copy_runs(x, last.from * kSize, y, last.to * kSize, run_bytes, steps);
+        const int64_t column = index[static_cast<size_t>(moved)];
+        const int64_t runs = std::min(end - at, last.extent - column);
+        int64_t rows = 1;
+        const int64_t whole = (end - at) / last.extent;
+        if (column == 0 && moved > 0 && whole > 0) {
+          --moved;
+          rows = std::min(whole, before_last.extent - index[static_cast<size_t>(moved)]);
+        }
+        steps = moved == outer_ - 1 ? runs : rows;
+        simd_->loops<TransposeLoops>().copy_runs(x, {last.from * kSize, before_last.from * kSize}, y,
+                                                 {last.to * kSize, before_last.to * kSize}, run_bytes, runs,
+                                                 rows);
+        at += runs * rows;
       } else {
         run_inner(x, y);
+        ++at;
       }
-      at += steps;
-      for (int i = outer_ - 1; i >= 0; --i, steps = 1) {
+      for (int i = moved; i >= 0; --i, steps = 1) {
         const Axis outer_axis = axis(i);
         int64_t& coordinate = index[static_cast<size_t>(i)];
         x += steps * outer_axis.from;

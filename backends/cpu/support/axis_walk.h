@@ -1,0 +1,76 @@
+// Ways to go along one axis of [outer, extent, inner] with whole vectors.
+//
+// Rows and columns of 16 and more elements fill vectors where they lie. Where fewer elements follow the axis,
+// or it is short itself, they are transposed into a buffer that stays in L1 or L2: softmax over 196 elements,
+// each with 4 neighbours, took 4.5 ns an element down columns of 4, and takes 0.5 in rows.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/simd/simd.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace librt::cpu {
+
+struct AxisWalk {
+  enum class Way : uint8_t {
+    Rows,               ///< as they lie: inner is 1
+    Columns,            ///< Simd::kColumns at a time, as they lie
+    TransposedRows,     ///< [extent, inner] becomes [inner, extent]
+    TransposedColumns,  ///< [slices, extent, inner] becomes [extent, inner, slices]
+  };
+  static constexpr int64_t kShort = 64, kFew = 16;
+  static constexpr int64_t kMostBuffered = int64_t{1} << 16;  ///< floats
+
+  int64_t outer = 1, extent = 1, inner = 1;
+  Way way = Way::Rows;
+  int64_t slices = 1;  ///< of [extent, inner], for a unit of work
+
+  AxisWalk(int64_t outer_extent, int64_t axis_extent, int64_t inner_extent) noexcept
+      : outer(outer_extent), extent(axis_extent), inner(inner_extent) {
+    const bool is_short = extent < kShort;
+    const bool buffered = extent * inner <= kMostBuffered;
+    if (inner >= kFew || !buffered || (is_short && outer * inner < kFew))
+      way = inner == 1 ? Way::Rows : Way::Columns;
+    else if (is_short && !(inner == 1 && extent % kFew == 0))
+      way = Way::TransposedColumns;
+    else
+      way = inner == 1 ? Way::Rows : Way::TransposedRows;
+    if (way == Way::TransposedColumns) slices = Simd::kColumns / inner;
+  }
+
+  int64_t blocks() const noexcept { return (inner + Simd::kColumns - 1) / Simd::kColumns; }
+  /// Units of work that threads share.
+  int64_t units() const noexcept {
+    return way == Way::Columns ? outer * blocks() : (outer + slices - 1) / slices;
+  }
+  int64_t unit_elements() const noexcept {
+    return way == Way::Columns ? extent * std::min(inner, Simd::kColumns) : slices * extent * inner;
+  }
+  /// The floats of a transposed unit; 0 where nothing is transposed.
+  int64_t buffer() const noexcept {
+    return way == Way::Rows || way == Way::Columns ? 0 : slices * extent * inner;
+  }
+
+  int64_t first(int64_t unit) const noexcept { return unit * slices; }
+  int64_t count(int64_t unit) const noexcept { return std::min(slices, outer - unit * slices); }
+  /// The unit's elements to the buffer, and back.
+  void gather(const Simd& simd, int64_t unit, const float* x, float* buffer) const noexcept {
+    const int64_t n = count(unit);
+    x += first(unit) * extent * inner;
+    if (way == Way::TransposedRows)
+      simd.loops<TransposeLoops>().transpose[2](x, inner, buffer, extent, extent, inner, false);
+    else
+      simd.loops<TransposeLoops>().transpose[2](x, extent * inner, buffer, n, n, extent * inner, false);
+  }
+  void scatter(const Simd& simd, int64_t unit, const float* buffer, float* y) const noexcept {
+    const int64_t n = count(unit);
+    y += first(unit) * extent * inner;
+    if (way == Way::TransposedRows)
+      simd.loops<TransposeLoops>().transpose[2](buffer, extent, y, inner, inner, extent, false);
+    else
+      simd.loops<TransposeLoops>().transpose[2](buffer, n, y, extent * inner, extent * inner, n, false);
+  }
+};
+
+}  // namespace librt::cpu
