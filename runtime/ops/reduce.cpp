@@ -178,16 +178,18 @@ Status infer_arg(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return infer_position(node, outputs, attributes.axis, attributes.keep_dims);
 }
 
-/// The first NaN is both the largest and the smallest element.
+/// NaN is both the largest and the smallest element, and equal to NaN, as in NumPy.
 template <class T>
 int64_t position(const ConstTensorView& x, int64_t first, const AxisView& view, bool largest,
                  bool select_last) {
   int64_t best = 0;
   T extreme = load_exactly<T>(x, first);
-  for (int64_t k = 1; k < view.extent && extreme == extreme; ++k) {
+  for (int64_t k = 1; k < view.extent; ++k) {
     const T value = load_exactly<T>(x, first + k * view.inner);
-    const bool beats = (largest ? value > extreme : value < extreme) || value != value;
-    if (!beats && !(select_last && value == extreme)) continue;
+    const bool unordered = value != value, was_unordered = extreme != extreme;
+    const bool beats = !was_unordered && (unordered || (largest ? value > extreme : value < extreme));
+    const bool equals = value == extreme || (unordered && was_unordered);
+    if (!beats && !(select_last && equals)) continue;
     best = k;
     extreme = value;
   }

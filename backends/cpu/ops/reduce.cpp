@@ -349,7 +349,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   return make_plain_reduction(node.dtype(0), plan, values);
 }
 
-/// [outer, extent, inner] -> i64 [outer, inner]; the first NaN counts as the extreme, as in NumPy.
+/// [outer, extent, inner] -> i64 [outer, inner]; NaN is the extreme, and equal to NaN, as in NumPy.
 template <class T, bool kMax>
 int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner, bool last) {
   const T* column = reinterpret_cast<const T*>(x) + first;
@@ -359,7 +359,7 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
     const auto element = widen(column[k * inner]);
     const bool unordered = element != element, was_unordered = value != value;
     const bool better = !was_unordered && (unordered || (kMax ? element > value : element < value));
-    if (better || (last && element == value)) {
+    if (better || (last && (element == value || (unordered && was_unordered)))) {
       best = k;
       value = element;
     }

@@ -90,12 +90,12 @@ int64_t find_number(const float* x, float value, int32_t n) {
   }
   return position;
 }
-/// The first NaN, if `value` is one.
+/// The first or last NaN, if `value` is one.
 template <bool kLast>
 int64_t find_in_row(const float* x, float value, int64_t n) {
   if (value == value) return find_number<kLast>(x, value, static_cast<int32_t>(n));
-  int64_t i = 0;
-  while (x[i] == x[i]) ++i;
+  int64_t i = kLast ? n - 1 : 0;
+  while (x[i] == x[i]) i += kLast ? -1 : 1;
   return i;
 }
 
@@ -108,7 +108,8 @@ int64_t arg_row(const float* x, int64_t n) {
   for (int64_t i = kRun; i < n; i += kRun) {
     const float value = row_extreme<kMax>(x + i, n - i < kRun ? n - i : kRun);
     const bool better = (best == best) & ((value != value) | (kMax ? value > best : value < best));
-    if (!better && !(kLast && value == best)) continue;
+    const bool equal = (value == best) | ((value != value) & (best != best));
+    if (!better && !(kLast && equal)) continue;
     run = i;
     best = value;
   }
@@ -130,7 +131,8 @@ void arg_columns(const float* x, int64_t* y, int64_t extent, int64_t stride, int
     for (int64_t i = 0; i < n; ++i) {
       const float value = row[i], old = best[i];
       const bool better = (old == old) & ((value != value) | (kMax ? value > old : value < old));
-      const bool wins = better | (kLast & (value == old));
+      const bool equal = (value == old) | ((value != value) & (old != old));
+      const bool wins = better | (kLast & equal);
       best[i] = wins ? value : old;
       position[i] = wins ? number : position[i];
     }
