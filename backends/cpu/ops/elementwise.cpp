@@ -191,10 +191,13 @@ void copy_rows(const RunInput& input, int64_t row, const std::byte* from, std::b
   int64_t column = at % row;
   for (const T* x = elements + at / row * input.row_stride; n > 0; x += input.row_stride, column = 0) {
     const int64_t count = std::min(row - column, n);
-    if (input.step == 0)
-      std::fill_n(y, count, *x);
-    else
+    if (input.step == 0) {
+      const T element = *x;
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) y[i] = element;
+    } else {
       std::copy_n(x + column, count, y);
+    }
     y += count;
     n -= count;
   }
