@@ -26,6 +26,10 @@ void add_scan(std::vector<Case>& cases, const char* name, double low, double hig
   add("exclusive_reverse", 1, true, true, x({2, 6}));
   add("i64", 0, false, false, in_range(tensor(DType::I64, {9}), -1, 1));
   add("i32", 1, true, true, in_range(tensor(DType::I32, {2, 9}), -1, 1));
+  // Few elements after the axis, which is long, or short in many slices.
+  add("narrow", 1, false, true, x({3, 70, 3}));
+  add("narrow_i32", 1, true, false, in_range(tensor(DType::I32, {40, 9, 5}), -1, 1));
+  add("short_lines", 1, true, true, x({150, 6}));
   add("long", 1, false, false, x({2, 700}));
   cases.back().gradient = false;
   add("long_reverse", 0, true, true, x({333}));

@@ -1,10 +1,11 @@
 // CumSum and CumProd: x viewed as [outer, extent, inner]; lines are split among threads, and within an outer
 // part whole runs along the inner dimension are added to the running totals. 32- and 64-bit types use the
-// vector loops.
+// vector loops, 32-bit ones with short or few lines after a transpose.
 #include <optional>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/scan.h"
+#include "backends/cpu/support/axis_walk.h"
 #include "backends/cpu/support/element_types.h"
 
 namespace librt::cpu {
@@ -70,6 +71,34 @@ void for_parts(const Scan& scan, int64_t begin, int64_t end, const Body& body) n
   }
 }
 
+/// Elements of 4 bytes, where they fill no vectors as they lie.
+KernelPtr make_transposed_scan(const Scan& scan, const AxisWalk& walk, const Simd& simd, int product,
+                               int code) {
+  Requirements requirements = in_place();
+  const int64_t buffer = walk.buffer();
+  requirements.scratch = static_cast<size_t>(max_threads() * buffer) * sizeof(float);
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const ScanLoops& loops = simd.loops<ScanLoops>();
+        parallel_for(walk.units(), walk.unit_elements(), 1, [&](int64_t begin, int64_t end) noexcept {
+          float* mine = call.scratch<float>() + thread_index() * buffer;
+          for (int64_t i = begin; i < end; ++i) {
+            walk.gather(simd, i, call.in<float>(0), mine);
+            if (walk.way == AxisWalk::Way::TransposedRows) {
+              for (float* row = mine; row < mine + buffer; row += walk.extent)
+                loops.scan_row[product][code](row, row, walk.extent, scan.exclusive, scan.reverse);
+            } else {
+              const int64_t columns = walk.count(i) * walk.inner;
+              loops.scan_columns[product][code](mine, mine, walk.extent, columns, columns, scan.exclusive,
+                                                scan.reverse, false);
+            }
+            walk.scatter(simd, i, mine, call.out<float>());
+          }
+        });
+      },
+      requirements);
+}
+
 KernelPtr make_vector_scan(const Scan& scan, const Simd& simd, int product, int code, const TensorInfo& x) {
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   const bool past_caches = static_cast<int64_t>(x.bytes()) >= kPastCaches;
@@ -102,8 +131,14 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const Scan scan{x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank()), attributes.exclusive,
                   attributes.reverse};
-  if (const auto code = code_of(node.dtype(0)))
+  if (const auto code = code_of(node.dtype(0))) {
+    const AxisWalk walk{scan.outer, scan.extent, scan.inner};
+    // A vector that is half full is faster than two transposes.
+    const bool is_narrow = scan.inner == 1 ? scan.extent < 16 : scan.inner < 8;
+    if (is_narrow && size_of(node.dtype(0)) == sizeof(float) && walk.buffer() > 0)
+      return make_transposed_scan(scan, walk, device.simd(), kProduct ? 1 : 0, static_cast<int>(*code));
     return make_vector_scan(scan, device.simd(), kProduct ? 1 : 0, static_cast<int>(*code), node.input(0));
+  }
   return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel(
