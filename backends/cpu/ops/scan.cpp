@@ -81,19 +81,18 @@ KernelPtr make_transposed_scan(const Scan& scan, const AxisWalk& walk, const Sim
       [=, &simd](const Call& call) noexcept {
         const ScanLoops& loops = simd.loops<ScanLoops>();
         parallel_for(walk.units(), walk.unit_elements(), 1, [&](int64_t begin, int64_t end) noexcept {
-          float* mine = call.scratch<float>() + thread_index() * buffer;
-          for (int64_t i = begin; i < end; ++i) {
-            walk.gather(simd, i, call.in<float>(0), mine);
-            if (walk.way == AxisWalk::Way::TransposedRows) {
-              for (float* row = mine; row < mine + buffer; row += walk.extent)
-                loops.scan_row[product][code](row, row, walk.extent, scan.exclusive, scan.reverse);
-            } else {
-              const int64_t columns = walk.count(i) * walk.inner;
-              loops.scan_columns[product][code](mine, mine, walk.extent, columns, columns, scan.exclusive,
-                                                scan.reverse, false);
-            }
-            walk.scatter(simd, i, mine, call.out<float>());
-          }
+          using Inputs = std::array<const float*, 1>;
+          for (int64_t i = begin; i < end; ++i)
+            walk.run<1>(
+                simd, i, {call.in<float>(0)}, call.out<float>(),
+                call.scratch<float>() + thread_index() * buffer,
+                [&](const Inputs& x, float* y) noexcept {
+                  loops.scan_row[product][code](x[0], y, walk.extent, scan.exclusive, scan.reverse);
+                },
+                [&](const Inputs& x, float* y, int64_t stride, int64_t n) noexcept {
+                  loops.scan_columns[product][code](x[0], y, walk.extent, stride, n, scan.exclusive,
+                                                    scan.reverse, false);
+                });
         });
       },
       requirements);

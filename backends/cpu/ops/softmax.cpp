@@ -24,40 +24,21 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   requirements.scratch = static_cast<size_t>(max_threads() * buffer) * sizeof(float);
   return make_kernel(
       [=, &simd](const Call& call) noexcept {
-        const float* in = call.in<float>(0);
-        float* out = call.out<float>();
         const NormLoops& loops = simd.loops<NormLoops>();
         parallel_for(walk.units(), walk.unit_elements() * 16, 1, [&](int64_t begin, int64_t end) noexcept {
           float* mine = buffer > 0 ? call.scratch<float>() + thread_index() * buffer : nullptr;
-          const int64_t extent = walk.extent, inner = walk.inner;
-          for (int64_t i = begin; i < end; ++i) {
-            switch (walk.way) {
-              case AxisWalk::Way::Rows:
-                loops.softmax_row(in + i * extent, out + i * extent, extent, kLogarithm);
-                break;
-              case AxisWalk::Way::Columns: {
-                const int64_t column = i % walk.blocks() * Simd::kColumns,
-                              first = i / walk.blocks() * extent * inner + column;
-                loops.softmax_columns[kLogarithm ? 1 : 0](in + first, out + first, extent, inner,
-                                                          std::min(Simd::kColumns, inner - column), mine,
-                                                          past_caches);
-                break;
-              }
-              case AxisWalk::Way::TransposedRows:
-                walk.gather(simd, i, in, mine);
-                for (int64_t k = 0; k < inner; ++k)
-                  loops.softmax_row(mine + k * extent, mine + k * extent, extent, kLogarithm);
-                walk.scatter(simd, i, mine, out);
-                break;
-              case AxisWalk::Way::TransposedColumns: {
-                const int64_t columns = walk.count(i) * inner;
-                walk.gather(simd, i, in, mine);
-                loops.softmax_columns[kLogarithm ? 1 : 0](mine, mine, extent, columns, columns, nullptr,
-                                                          false);
-                walk.scatter(simd, i, mine, out);
-              }
-            }
-          }
+          using Inputs = std::array<const float*, 1>;
+          for (int64_t i = begin; i < end; ++i)
+            walk.run<1>(
+                simd, i, {call.in<float>(0)}, call.out<float>(), mine,
+                [&](const Inputs& x, float* y) noexcept {
+                  loops.softmax_row(x[0], y, walk.extent, kLogarithm);
+                },
+                [&](const Inputs& x, float* y, int64_t stride, int64_t n) noexcept {
+                  loops.softmax_columns[kLogarithm ? 1 : 0](x[0], y, walk.extent, stride, n,
+                                                            copies ? mine : nullptr,
+                                                            past_caches && walk.buffer() == 0);
+                });
         });
       },
       requirements);
@@ -74,41 +55,19 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
   const int64_t work = attributes.logarithm ? 8 : 2;
   return make_kernel(
       [=, logarithm = attributes.logarithm, &simd](const Call& call) noexcept {
-        const float *result = call.in<float>(0), *g = call.in<float>(1);
-        float* grad = call.out<float>();
         const NormLoops& loops = simd.loops<NormLoops>();
         parallel_for(walk.units(), walk.unit_elements() * work, 1, [&](int64_t begin, int64_t end) noexcept {
-          float* y = buffer > 0 ? call.scratch<float>() + thread_index() * buffer : nullptr;
-          float* g_and_grad = y + buffer / 2;
-          const int64_t extent = walk.extent, inner = walk.inner;
-          for (int64_t i = begin; i < end; ++i) {
-            if (buffer > 0) {
-              walk.gather(simd, i, result, y);
-              walk.gather(simd, i, g, g_and_grad);
-            }
-            switch (walk.way) {
-              case AxisWalk::Way::Rows:
-                loops.softmax_grad_row(result + i * extent, g + i * extent, grad + i * extent, extent,
-                                       logarithm);
-                break;
-              case AxisWalk::Way::Columns: {
-                const int64_t column = i % walk.blocks() * Simd::kColumns,
-                              at = i / walk.blocks() * extent * inner + column;
-                loops.softmax_grad_columns(result + at, g + at, grad + at, extent, inner,
-                                           std::min(Simd::kColumns, inner - column), logarithm);
-                break;
-              }
-              case AxisWalk::Way::TransposedRows:
-                for (int64_t at = 0; at < inner * extent; at += extent)
-                  loops.softmax_grad_row(y + at, g_and_grad + at, g_and_grad + at, extent, logarithm);
-                break;
-              case AxisWalk::Way::TransposedColumns: {
-                const int64_t columns = walk.count(i) * inner;
-                loops.softmax_grad_columns(y, g_and_grad, g_and_grad, extent, columns, columns, logarithm);
-              }
-            }
-            if (buffer > 0) walk.scatter(simd, i, g_and_grad, grad);
-          }
+          float* mine = buffer > 0 ? call.scratch<float>() + thread_index() * buffer : nullptr;
+          using Inputs = std::array<const float*, 2>;
+          for (int64_t i = begin; i < end; ++i)
+            walk.run<2>(
+                simd, i, {call.in<float>(0), call.in<float>(1)}, call.out<float>(), mine,
+                [&](const Inputs& x, float* grad) noexcept {
+                  loops.softmax_grad_row(x[0], x[1], grad, walk.extent, logarithm);
+                },
+                [&](const Inputs& x, float* grad, int64_t stride, int64_t n) noexcept {
+                  loops.softmax_grad_columns(x[0], x[1], grad, walk.extent, stride, n, logarithm);
+                });
         });
       },
       requirements);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/simd/transpose.h"
@@ -70,6 +71,37 @@ struct AxisWalk {
       simd.loops<TransposeLoops>().transpose[2](buffer, extent, y, inner, inner, extent, false);
     else
       simd.loops<TransposeLoops>().transpose[2](buffer, n, y, extent * inner, extent * inner, n, false);
+  }
+
+  /// A unit of a kernel whose result has the shape of its inputs: calls row(inputs, result), or
+  /// columns(inputs, result, stride, n) for n neighbouring columns whose elements are `stride` apart. The
+  /// result may lie where the last input does. buffers: of one transposed unit of each input.
+  template <size_t kInputs, class Row, class Columns>
+  void run(const Simd& simd, int64_t unit, std::array<const float*, kInputs> x, float* y, float* buffers,
+           const Row& row, const Columns& columns) const noexcept {
+    const auto move = [&](int64_t elements) noexcept {
+      for (const float*& input : x) input += elements;
+      y += elements;
+    };
+    if (way == Way::Rows) {
+      move(unit * extent);
+      return row(x, y);
+    }
+    if (way == Way::Columns) {
+      const int64_t column = unit % blocks() * Simd::kColumns;
+      move(unit / blocks() * extent * inner + column);
+      return columns(x, y, inner, std::min(Simd::kColumns, inner - column));
+    }
+    float* const result = y;
+    for (size_t k = 0; k < kInputs; ++k) {
+      y = buffers + static_cast<int64_t>(k) * buffer();
+      gather(simd, unit, x[k], y);
+      x[k] = y;
+    }
+    float* const transposed = y;
+    if (way == Way::TransposedColumns) columns(x, y, count(unit) * inner, count(unit) * inner);
+    for (int64_t k = 0; way == Way::TransposedRows && k < inner; ++k, move(extent)) row(x, y);
+    scatter(simd, unit, transposed, result);
   }
 };
 
