@@ -4,6 +4,7 @@
 // row reductions; where it is kept, rows are accumulated into the result. Few results from many elements are
 // split along the outermost reduced dimension into parts, whose partial results are kept in scratch and
 // combined in order.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
