@@ -137,7 +137,9 @@ DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info, in
   read(folder, info, info.threads, profile);
   if (profile.measured || all_threads == info.threads || all_threads <= 0 || info.threads <= 0)
     return profile;
+  const Status problem = std::move(profile.problem);
   read(folder, info, all_threads, profile);
+  if (!problem.ok()) profile.problem = problem;  // of the file that was asked for
   if (profile.measured) scale(profile, all_threads, info.threads);
   return profile;
 }
