@@ -382,24 +382,20 @@ KernelPtr make_float_arg(const Simd& simd, bool max, bool last, const AxisWalk& 
           float* mine = buffer > 0 ? call.scratch<float>() + thread_index() * buffer : nullptr;
           const int64_t extent = walk.extent, inner = walk.inner;
           for (int64_t i = begin; i < end; ++i) {
-            if (buffer > 0) walk.gather(simd, i, x, mine);
-            int64_t* to = y + walk.first(i) * inner;
+            if (walk.transposes()) walk.gather(simd, i, x, mine);
+            const float* from = walk.transposes() ? mine : x + walk.first_element(i);
+            const int64_t n = walk.lines(i);
+            int64_t* to = y + walk.first_line(i);
             switch (walk.way) {
-              case AxisWalk::Way::Rows: *to = row(x + i * extent, extent); break;
-              case AxisWalk::Way::Columns: {
-                const int64_t part = i / walk.blocks(), column = i % walk.blocks() * Simd::kColumns;
-                columns(x + part * extent * inner + column, y + part * inner + column, extent, inner,
-                        std::min(Simd::kColumns, inner - column));
-                break;
-              }
+              case AxisWalk::Way::Rows: *to = row(from, extent); break;
+              case AxisWalk::Way::Columns: columns(from, to, extent, inner, n); break;
               case AxisWalk::Way::TransposedRows:
-                for (int64_t k = 0; k < inner; ++k) to[k] = row(mine + k * extent, extent);
+                for (int64_t k = 0; k < n; ++k) to[k] = row(from + k * extent, extent);
                 break;
               case AxisWalk::Way::TransposedColumns: {
-                const int64_t count = walk.count(i);
                 int64_t found[Simd::kColumns];
-                columns(mine, found, extent, inner * count, inner * count);
-                for (int64_t k = 0; k < inner * count; ++k) to[k] = found[k % inner * count + k / inner];
+                columns(from, found, extent, n, n);
+                for (int64_t k = 0; k < n; ++k) to[k] = found[k % inner * (n / inner) + k / inner];
               }
             }
           }
@@ -415,7 +411,7 @@ Result<KernelPtr> create_arg(CpuDevice& device, const NodeView& node, Producers)
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
   if (node.dtype(0) == DType::F32 && extent < int64_t{1} << 31)
-    return make_float_arg(device.simd(), kMax, attributes.select_last, {outer, extent, inner});
+    return make_float_arg(device.simd(), kMax, attributes.select_last, {x, axis});
   using Search = int64_t (*)(const std::byte*, int64_t, int64_t, int64_t, bool);
   const Search search = with_type(
       node.dtype(0), [](auto tag) -> Search { return &arg_of<typename decltype(tag)::type, kMax>; });

@@ -131,7 +131,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const Scan scan{x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank()), attributes.exclusive,
                   attributes.reverse};
   if (const auto code = code_of(node.dtype(0))) {
-    const AxisWalk walk{scan.outer, scan.extent, scan.inner};
+    const AxisWalk walk(x, axis);
     // A vector that is half full is faster than two transposes.
     const bool is_narrow = scan.inner == 1 ? scan.extent < 16 : scan.inner < 8;
     if (is_narrow && size_of(node.dtype(0)) == sizeof(float) && walk.buffer() > 0)

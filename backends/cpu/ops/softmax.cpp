@@ -7,8 +7,7 @@ namespace librt::cpu {
 namespace {
 
 AxisWalk walk_of(const Shape& x, int64_t attribute) {
-  const int axis = *normalized_axis(attribute, x.rank());
-  return {x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank())};
+  return {x, *normalized_axis(attribute, x.rank())};
 }
 
 template <class Attributes, bool kLogarithm>
@@ -37,7 +36,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
                 [&](const Inputs& x, float* y, int64_t stride, int64_t n) noexcept {
                   loops.softmax_columns[kLogarithm ? 1 : 0](x[0], y, walk.extent, stride, n,
                                                             copies ? mine : nullptr,
-                                                            past_caches && walk.buffer() == 0);
+                                                            past_caches && !walk.transposes());
                 });
         });
       },

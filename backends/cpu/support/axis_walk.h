@@ -10,6 +10,7 @@
 
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/simd/transpose.h"
+#include "runtime/core/shape.h"
 
 namespace librt::cpu {
 
@@ -27,8 +28,8 @@ struct AxisWalk {
   Way way = Way::Rows;
   int64_t slices = 1;  ///< of [extent, inner], for a unit of work
 
-  AxisWalk(int64_t outer_extent, int64_t axis_extent, int64_t inner_extent) noexcept
-      : outer(outer_extent), extent(axis_extent), inner(inner_extent) {
+  AxisWalk(const Shape& x, int axis) noexcept
+      : outer(x.elements(0, axis)), extent(x[axis]), inner(x.elements(axis + 1, x.rank())) {
     const bool is_short = extent < kShort;
     const bool buffered = extent * inner <= kMostBuffered;
     if (inner >= kFew || !buffered || (is_short && outer * inner < kFew))
@@ -40,7 +41,7 @@ struct AxisWalk {
     if (way == Way::TransposedColumns) slices = Simd::kColumns / inner;
   }
 
-  int64_t blocks() const noexcept { return (inner + Simd::kColumns - 1) / Simd::kColumns; }
+  bool transposes() const noexcept { return way == Way::TransposedRows || way == Way::TransposedColumns; }
   /// Units of work that threads share.
   int64_t units() const noexcept {
     return way == Way::Columns ? outer * blocks() : (outer + slices - 1) / slices;
@@ -49,28 +50,18 @@ struct AxisWalk {
     return way == Way::Columns ? extent * std::min(inner, Simd::kColumns) : slices * extent * inner;
   }
   /// The floats of a transposed unit; 0 where nothing is transposed.
-  int64_t buffer() const noexcept {
-    return way == Way::Rows || way == Way::Columns ? 0 : slices * extent * inner;
-  }
+  int64_t buffer() const noexcept { return transposes() ? slices * extent * inner : 0; }
 
-  int64_t first(int64_t unit) const noexcept { return unit * slices; }
-  int64_t count(int64_t unit) const noexcept { return std::min(slices, outer - unit * slices); }
-  /// The unit's elements to the buffer, and back.
-  void gather(const Simd& simd, int64_t unit, const float* x, float* buffer) const noexcept {
-    const int64_t n = count(unit);
-    x += first(unit) * extent * inner;
-    if (way == Way::TransposedRows)
-      simd.loops<TransposeLoops>().transpose[2](x, inner, buffer, extent, extent, inner, false);
-    else
-      simd.loops<TransposeLoops>().transpose[2](x, extent * inner, buffer, n, n, extent * inner, false);
+  /// The lines of a unit: how many, the first of them in [outer, inner], and the first element.
+  int64_t lines(int64_t unit) const noexcept {
+    return way == Way::Columns ? std::min(Simd::kColumns, inner - column(unit)) : count(unit) * inner;
   }
-  void scatter(const Simd& simd, int64_t unit, const float* buffer, float* y) const noexcept {
-    const int64_t n = count(unit);
-    y += first(unit) * extent * inner;
-    if (way == Way::TransposedRows)
-      simd.loops<TransposeLoops>().transpose[2](buffer, extent, y, inner, inner, extent, false);
-    else
-      simd.loops<TransposeLoops>().transpose[2](buffer, n, y, extent * inner, extent * inner, n, false);
+  int64_t first_line(int64_t unit) const noexcept { return slice(unit) * inner + column(unit); }
+  int64_t first_element(int64_t unit) const noexcept { return slice(unit) * extent * inner + column(unit); }
+
+  /// The elements of a transposed unit to the buffer.
+  void gather(const Simd& simd, int64_t unit, const float* x, float* buffer) const noexcept {
+    transpose(simd, x + first_element(unit), buffer, matrix_rows(unit), matrix_columns());
   }
 
   /// A unit of a kernel whose result has the shape of its inputs: calls row(inputs, result), or
@@ -83,25 +74,36 @@ struct AxisWalk {
       for (const float*& input : x) input += elements;
       y += elements;
     };
-    if (way == Way::Rows) {
-      move(unit * extent);
-      return row(x, y);
+    if (!transposes()) {
+      move(first_element(unit));
+      return way == Way::Rows ? row(x, y) : columns(x, y, inner, lines(unit));
     }
-    if (way == Way::Columns) {
-      const int64_t column = unit % blocks() * Simd::kColumns;
-      move(unit / blocks() * extent * inner + column);
-      return columns(x, y, inner, std::min(Simd::kColumns, inner - column));
-    }
-    float* const result = y;
+    float* const result = y + first_element(unit);
     for (size_t k = 0; k < kInputs; ++k) {
       y = buffers + static_cast<int64_t>(k) * buffer();
       gather(simd, unit, x[k], y);
       x[k] = y;
     }
     float* const transposed = y;
-    if (way == Way::TransposedColumns) columns(x, y, count(unit) * inner, count(unit) * inner);
+    if (way == Way::TransposedColumns) columns(x, y, lines(unit), lines(unit));
     for (int64_t k = 0; way == Way::TransposedRows && k < inner; ++k, move(extent)) row(x, y);
-    scatter(simd, unit, transposed, result);
+    transpose(simd, transposed, result, matrix_columns(), matrix_rows(unit));
+  }
+
+ private:
+  int64_t blocks() const noexcept { return (inner + Simd::kColumns - 1) / Simd::kColumns; }
+  int64_t count(int64_t unit) const noexcept { return std::min(slices, outer - unit * slices); }
+  int64_t slice(int64_t unit) const noexcept { return way == Way::Columns ? unit / blocks() : unit * slices; }
+  int64_t column(int64_t unit) const noexcept {
+    return way == Way::Columns ? unit % blocks() * Simd::kColumns : 0;
+  }
+  /// Of the matrix that a unit is, to be transposed.
+  int64_t matrix_rows(int64_t unit) const noexcept {
+    return way == Way::TransposedRows ? extent : count(unit);
+  }
+  int64_t matrix_columns() const noexcept { return way == Way::TransposedRows ? inner : extent * inner; }
+  static void transpose(const Simd& simd, const float* x, float* y, int64_t rows, int64_t columns) noexcept {
+    simd.loops<TransposeLoops>().transpose[2](x, columns, y, rows, rows, columns, false);
   }
 };
 
