@@ -30,7 +30,7 @@ KernelPtr make(const Simd& simd, int64_t rows, int64_t classes) {
         parallel_for(rows, classes * 16, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t row = begin; row < end; ++row) {
             float* to = logarithms + row * classes;
-            simd.loops<NormLoops>().softmax_row(logits + row * classes, to, classes, true);
+            simd.loops<NormLoops>().softmax_row[1](logits + row * classes, to, classes);
             const auto label = static_cast<int64_t>(labels[row]);
             losses[row] = label >= 0 && label < classes ? -to[label] : 0.0f;
           }

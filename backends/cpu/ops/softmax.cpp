@@ -31,7 +31,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
             walk.run<1>(
                 simd, i, {call.in<float>(0)}, call.out<float>(), mine,
                 [&](const Inputs& x, float* y) noexcept {
-                  loops.softmax_row(x[0], y, walk.extent, kLogarithm);
+                  loops.softmax_row[kLogarithm ? 1 : 0](x[0], y, walk.extent);
                 },
                 [&](const Inputs& x, float* y, int64_t stride, int64_t n) noexcept {
                   loops.softmax_columns[kLogarithm ? 1 : 0](x[0], y, walk.extent, stride, n,
@@ -62,7 +62,7 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
             walk.run<2>(
                 simd, i, {call.in<float>(0), call.in<float>(1)}, call.out<float>(), mine,
                 [&](const Inputs& x, float* grad) noexcept {
-                  loops.softmax_grad_row(x[0], x[1], grad, walk.extent, logarithm);
+                  loops.softmax_grad_row[logarithm ? 1 : 0](x[0], x[1], grad, walk.extent);
                 },
                 [&](const Inputs& x, float* grad, int64_t stride, int64_t n) noexcept {
                   loops.softmax_grad_columns(x[0], x[1], grad, walk.extent, stride, n, logarithm);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -13,9 +14,7 @@ RT_INLINE float share_of(const ClassShares& shares, int64_t c) {
 }
 
 RowLoss cross_entropy_row(const float* x, int64_t classes, const ClassShares& shares) {
-  float most = -__builtin_inff(), sum = 0, smoothed = 0;
-#pragma omp simd reduction(max : most)
-  for (int64_t c = 0; c < classes; ++c) most = x[c] > most ? x[c] : most;
+  float most = reduce_row(x, classes, -__builtin_inff(), Larger{}), sum = 0, smoothed = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t c = 0; c < classes; ++c) sum += exp_down(x[c] - most);
   most = pick(sum != sum, sum, most);

@@ -7,72 +7,32 @@
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
-// The ends of rows, which fill no vector, are padded ones: a compiler computes them element by element, for
-// rows of 24 half of the time.
-constexpr int64_t kLane = kLanes<float>;
+RT_INLINE Vector<float> exp_down_lanes(Vector<float> v) {
+  return map_lanes(
+      v, [](float x) __attribute__((always_inline)) { return exp_down(x); });
+}
 
-template <class V>
-RT_INLINE V larger(V a, V b) {
-  return a > b ? a : b;  // drops a NaN in a
-}
-template <class V, int... kLow>
-RT_INLINE auto larger_half(V v, std::integer_sequence<int, kLow...>) {
-  constexpr int kHalf = sizeof...(kLow);
-  return larger(__builtin_shufflevector(v, v, kLow...), __builtin_shufflevector(v, v, (kLow + kHalf)...));
-}
-template <class V>
-RT_INLINE float greatest(V v) {
-  if constexpr (sizeof v == 16) {
-    const float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
-    return a > b ? a : b;
-  } else {
-    return greatest(larger_half(v, Lanes<static_cast<int>(sizeof v / sizeof(float)) / 2>{}));
-  }
-}
-RT_INLINE float row_max(const float* x, int64_t whole, Vector<float> end) {
-  constexpr int kCount = 4;
-  Vector<float> most[kCount];
-  for (auto& each : most) each = end;
-  int64_t i = 0;
-  for (; i + kCount * kLane <= whole; i += kCount * kLane)
-    for (int k = 0; k < kCount; ++k) most[k] = larger(load<Vector<float>>(x + i + k * kLane), most[k]);
-  for (; i < whole; i += kLane) most[0] = larger(load<Vector<float>>(x + i), most[0]);
-  return greatest(larger(larger(most[0], most[1]), larger(most[2], most[3])));
+RT_INLINE Vector<float> exp_lanes(Vector<float> v) {
+  return map_lanes(
+      v, [](float x) __attribute__((always_inline)) { return exp(x); });
 }
 
 /// max first, so that no exponential overflows; then exp(x - max) is stored while it is summed.
-void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
-  const int64_t whole = n / kLane * kLane, rest = n - whole;
-  Vector<float> end = Vector<float>{} - __builtin_inff(), end_exp{};
-  if (rest > 0) end = first_or(load_first(x + whole, rest), rest, -__builtin_inff());
-  const float most = row_max(x, whole, end);
-  if (rest > 0) {
-    float powers[kLane];
-    store(powers, end - most);
-#pragma omp simd
-    for (int64_t k = 0; k < kLane; ++k) powers[k] = exp_down(powers[k]);
-    end_exp = first_or(load<Vector<float>>(powers), rest, 0.0f);
-  }
-  float sum = 0;
-  if (logarithm) {
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < whole; ++i) sum += exp_down(x[i] - most);
-    const float shift = log(sum + sum_of(end_exp));
-#pragma omp simd
-    for (int64_t i = 0; i < whole; ++i) y[i] = (x[i] - most) - shift;
-    if (rest > 0) store_first(y + whole, (end - most) - shift, rest);
-    return;
-  }
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < whole; ++i) {
-    const float e = exp_down(x[i] - most);
-    y[i] = e;
-    sum += e;
-  }
-  const float factor = 1.0f / (sum + sum_of(end_exp));
-#pragma omp simd
-  for (int64_t i = 0; i < whole; ++i) y[i] *= factor;
-  if (rest > 0) store_first(y + whole, end_exp * factor, rest);
+template <bool kLogarithm>
+void softmax_row(const float* x, float* y, int64_t n) {
+  const float most = reduce_row(x, n, -__builtin_inff(), Larger{});
+  Vector<float> sums{};
+  for_vectors(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Vector<float> powers = exp_down_lanes(at.load(x) - most);
+        sums += at.padded(powers, 0.0f);
+        if (!kLogarithm) at.store(y, powers);
+      });
+  const float sum = reduced(sums), last = kLogarithm ? log(sum) : 1.0f / sum;
+  for_vectors(
+      n, [&](auto at) __attribute__((always_inline)) {
+        at.store(y, kLogarithm ? (at.load(x) - most) - last : at.load(y) * last);
+      });
 }
 
 /// Down columns, in chunks of rows: a chunk's exponentials are relative to the running maximum at its end,
@@ -156,18 +116,11 @@ struct RowStatistics {
 /// The sum of x - around, or of its square.
 template <bool kSquares>
 RT_INLINE float sum_around(const float* x, int64_t n, float around) {
-  const auto term = [&](Vector<float> v) __attribute__((always_inline)) {
-    v -= around;
-    return kSquares ? v * v : v;
-  };
-  constexpr int kCount = 4;
-  Vector<float> sums[kCount] = {};
-  int64_t i = 0;
-  for (; i + kCount * kLane <= n; i += kCount * kLane)
-    for (int k = 0; k < kCount; ++k) sums[k] += term(load<Vector<float>>(x + i + k * kLane));
-  for (; i + kLane <= n; i += kLane) sums[0] += term(load<Vector<float>>(x + i));
-  if (i < n) sums[1] += first_or(term(load_first(x + i, n - i)), n - i, 0.0f);
-  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return reduce_row(
+      n, 0.0f, Add{}, [=](auto at) __attribute__((always_inline)) {
+        const Vector<float> v = at.load(x) - around;
+        return kSquares ? v * v : v;
+      });
 }
 /// Two passes over the row in cache: the mean, as the sum around the first value, because a sum of values far
 /// from 0 loses the digits in which they differ; then the squares around it, to avoid cancellation.
@@ -186,22 +139,13 @@ RT_INLINE RowStatistics row_statistics(const float* x, int64_t n, float epsilon,
 template <bool kScale, bool kBias>
 RT_INLINE void normalize(const float* x, float* y, int64_t n, const RowStatistics& statistics,
                          const float* scale, const float* bias) {
-  const auto result = [&](Vector<float> v, Vector<float> a, Vector<float> b) __attribute__((always_inline)) {
-    v = (v - statistics.mean) * statistics.inverse;
-    if constexpr (kScale) v *= a;
-    if constexpr (kBias) v += b;
-    return v;
-  };
-  const Vector<float> none{};
-  int64_t i = 0;
-  for (; i + kLane <= n; i += kLane)
-    store(y + i, result(load<Vector<float>>(x + i), kScale ? load<Vector<float>>(scale + i) : none,
-                        kBias ? load<Vector<float>>(bias + i) : none));
-  if (const int64_t rest = n - i; rest > 0)
-    store_first(y + i,
-                result(load_first(x + i, rest), kScale ? load_first(scale + i, rest) : none,
-                       kBias ? load_first(bias + i, rest) : none),
-                rest);
+  for_vectors(
+      n, [&](auto at) __attribute__((always_inline)) {
+        Vector<float> v = (at.load(x) - statistics.mean) * statistics.inverse;
+        if constexpr (kScale) v *= at.load(scale);
+        if constexpr (kBias) v += at.load(bias);
+        at.store(y, v);
+      });
 }
 
 void layer_norm_row(const float* x, float* y, int64_t n, const float* scale, const float* bias,
@@ -217,19 +161,17 @@ void layer_norm_row(const float* x, float* y, int64_t n, const float* scale, con
     normalize<false, false>(x, y, n, statistics, scale, bias);
 }
 
-void softmax_grad_row(const float* y, const float* g, float* grad, int64_t n, bool logarithm) {
-  float sum = 0;
-  if (logarithm) {
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += g[i];
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) grad[i] = g[i] - exp(y[i]) * sum;
-    return;
-  }
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += g[i] * y[i];
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) grad[i] = y[i] * (g[i] - sum);
+template <bool kLogarithm>
+void softmax_grad_row(const float* y, const float* g, float* grad, int64_t n) {
+  const float sum = reduce_row(
+      n, 0.0f, Add{}, [=](auto at) __attribute__((always_inline)) {
+        return kLogarithm ? at.load(g) : at.load(g) * at.load(y);
+      });
+  for_vectors(
+      n, [=](auto at) __attribute__((always_inline)) {
+        const Vector<float> slope = at.load(g), result = at.load(y);
+        at.store(grad, kLogarithm ? slope - exp_lanes(result) * sum : result * (slope - sum));
+      });
 }
 
 void softmax_grad_columns(const float* y, const float* g, float* grad, int64_t extent, int64_t stride,
@@ -268,22 +210,27 @@ RT_INLINE void layer_norm_grad(const float* x, const float* g, float* grad, int6
                                float epsilon, bool centered, float* sum_scale, float* sum_bias) {
   const RowStatistics statistics = row_statistics(x, n, epsilon, centered);
   const float middle = statistics.mean, factor = statistics.inverse;
-  float first = 0, second = 0;
-#pragma omp simd reduction(+ : first, second)
-  for (int64_t i = 0; i < n; ++i) {
-    const float z = (x[i] - middle) * factor, s = kScale ? g[i] * scale[i] : g[i];
-    first += s;
-    second += s * z;
-    sum_scale[i] += g[i] * z;
-    sum_bias[i] += g[i];
-  }
-  const float of_mean = centered ? first / static_cast<float>(n) : 0.0f;
-  const float of_product = second / static_cast<float>(n);
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float z = (x[i] - middle) * factor, s = kScale ? g[i] * scale[i] : g[i];
-    grad[i] = (s - (of_mean + z * of_product)) * factor;
-  }
+  const auto slope = [=](auto at) __attribute__((always_inline)) {
+    return kScale ? at.load(g) * at.load(scale) : at.load(g);
+  };
+  const auto normal = [=](auto at) __attribute__((always_inline)) {
+    return (at.load(x) - middle) * factor;
+  };
+  Vector<float> first{}, second{};
+  for_vectors(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Vector<float> z = normal(at), s = slope(at);
+        first += at.padded(s, 0.0f);
+        second += at.padded(s * z, 0.0f);
+        at.store(sum_scale, at.load(sum_scale) + at.load(g) * z);
+        at.store(sum_bias, at.load(sum_bias) + at.load(g));
+      });
+  const float of_mean = centered ? reduced(first) / static_cast<float>(n) : 0.0f;
+  const float of_product = reduced(second) / static_cast<float>(n);
+  for_vectors(
+      n, [=](auto at) __attribute__((always_inline)) {
+        at.store(grad, (slope(at) - (of_mean + normal(at) * of_product)) * factor);
+      });
 }
 
 void layer_norm_grad_row(const float* x, const float* g, float* grad, int64_t n, const float* scale,
@@ -361,11 +308,13 @@ void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* m
 
 constexpr NormLoops make_loops() {
   NormLoops table{};
-  table.softmax_row = &softmax_row;
+  table.softmax_row[0] = &softmax_row<false>;
+  table.softmax_row[1] = &softmax_row<true>;
   table.softmax_columns[0] = &softmax_columns<false>;
   table.softmax_columns[1] = &softmax_columns<true>;
   table.layer_norm_row = &layer_norm_row;
-  table.softmax_grad_row = &softmax_grad_row;
+  table.softmax_grad_row[0] = &softmax_grad_row<false>;
+  table.softmax_grad_row[1] = &softmax_grad_row<true>;
   table.softmax_grad_columns = &softmax_grad_columns;
   table.rms_norm_row = &rms_norm_row;
   table.layer_norm_grad_row = &layer_norm_grad_row;

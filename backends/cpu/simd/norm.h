@@ -6,9 +6,9 @@
 namespace librt::cpu {
 
 struct NormLoops {
-  /// y = exp(x - max) / sum, or its logarithm.
-  void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
-  /// The same (its logarithm: [1]) down `extent` rows that are `stride` apart, for n <= kColumns neighbouring
+  /// y = exp(x - max) / sum, or its logarithm: [1]. y may be x.
+  void (*softmax_row[2])(const float* x, float* y, int64_t n);
+  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring
   /// columns. y may be x. copy: null, or a buffer for them all, where they fit into the caches. past_caches:
   /// y is too large for them.
   void (*softmax_columns[2])(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, float* copy,
@@ -17,8 +17,8 @@ struct NormLoops {
   void (*layer_norm_row)(const float* x, float* y, int64_t n, const float* scale, const float* bias,
                          float epsilon);
   /// The gradient of softmax_row() from its result y, with the sum s of g y: y (g - s); or of its logarithm,
-  /// with that of g: g - exp(y) s. grad may be y or g.
-  void (*softmax_grad_row)(const float* y, const float* g, float* grad, int64_t n, bool logarithm);
+  /// [1], with that of g: g - exp(y) s. grad may be y or g.
+  void (*softmax_grad_row[2])(const float* y, const float* g, float* grad, int64_t n);
   /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
   void (*softmax_grad_columns)(const float* y, const float* g, float* grad, int64_t extent, int64_t stride,
                                int64_t n, bool logarithm);

@@ -1,4 +1,4 @@
-// Reductions of a row. `omp simd` reductions let the compiler keep partial sums per lane.
+// Reductions of a row.
 #include "backends/cpu/simd/reduce.h"
 
 #include "backends/cpu/simd/loops.h"
@@ -8,67 +8,16 @@
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
-/// Explicit lanes: a compiler adds the end of a row, which fills no vector, one by one: 77 elements took
-/// 0.029 us.
 float row_sum(const float* x, int64_t n) {
-  constexpr int kCount = 4;
-  constexpr int64_t kLane = kLanes<float>;
-  Vector<float> sums[kCount] = {};
-  int64_t i = 0;
-  for (; i + kCount * kLane <= n; i += kCount * kLane)
-    for (int k = 0; k < kCount; ++k) sums[k] += load<Vector<float>>(x + i + k * kLane);
-  for (; i + kLane <= n; i += kLane) sums[0] += load<Vector<float>>(x + i);
-  if (i < n) sums[1] += load_first(x + i, n - i);
-  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return reduce_row(x, n, 0.0f, Add{});
 }
 float row_prod(const float* x, int64_t n) {
-  float product = 1;
-#pragma omp simd reduction(* : product)
-  for (int64_t i = 0; i < n; ++i) product *= x[i];
-  return product;
+  return reduce_row(x, n, 1.0f, Multiply{});
 }
-/// Explicit lanes, because the compiler's own max reduction drops NaN.
-template <bool kMax>
-RT_INLINE float extreme(float a, float b) {
-  return kMax ? maximum(a, b) : minimum(a, b);
-}
-/// lane[0] of the first kFrom lanes, kTo of which remain.
-template <bool kMax, int kFrom, int kTo>
-RT_INLINE void halve(float* lane) {
-#pragma GCC unroll 8
-  for (int half = kFrom / 2; half >= kTo; half /= 2) {
-#pragma omp simd
-    for (int k = 0; k < half; ++k) lane[k] = extreme<kMax>(lane[k + half], lane[k]);
-  }
-}
+/// The compiler's own max reduction drops NaN.
 template <bool kMax>
 float row_extreme(const float* x, int64_t n) {
-  constexpr int kWide = 64, kLane = 16;
-  if (n < kLane) {
-    float best = kMax ? -__builtin_inff() : __builtin_inff();
-    for (int64_t i = 0; i < n; ++i) best = extreme<kMax>(x[i], best);
-    return best;
-  }
-  float lane[kWide];
-  int64_t i = kLane;
-  if (n >= kWide) {
-    for (int k = 0; k < kWide; ++k) lane[k] = x[k];
-    for (i = kWide; i + kWide <= n; i += kWide) {
-#pragma omp simd
-      for (int k = 0; k < kWide; ++k) lane[k] = extreme<kMax>(x[i + k], lane[k]);
-    }
-    halve<kMax, kWide, kLane>(lane);
-  } else {
-    for (int k = 0; k < kLane; ++k) lane[k] = x[k];
-  }
-  const auto add = [&](const float* from) __attribute__((always_inline)) {
-#pragma omp simd
-    for (int k = 0; k < kLane; ++k) lane[k] = extreme<kMax>(from[k], lane[k]);
-  };
-  for (; i + kLane <= n; i += kLane) add(x + i);
-  if (i < n) add(x + n - kLane);  // some of them once more
-  halve<kMax, kLane, 1>(lane);
-  return lane[0];
+  return reduce_row(x, n, kMax ? -__builtin_inff() : __builtin_inff(), Extreme<kMax>{});
 }
 
 /// The first or last position of `value`, which x contains.
