@@ -8,8 +8,10 @@ CaseInput reals(int64_t channels) {
   return constant(in_range(f32({channels}), -3, 3));
 }
 
+/// A backend may quantize rows to 16 bits, with an error of 1.6e-5 of the largest of 32 elements: 2e-5 of
+/// results of up to 100, and of what cancels among them.
 void add(std::vector<Case>& cases, Case test_case) {
-  cases.push_back(no_gradient(std::move(test_case)));
+  cases.push_back(within(no_gradient(std::move(test_case)), 1e-4, 2e-3));
 }
 
 }  // namespace

@@ -108,6 +108,75 @@ const ConvCase kConvs[] = {
     {Shape{1, 7, 9, 2}, Shape{3, 2, 3, 2}, {3, 2}, {}, {}},
 };
 
+/// x [rows, k] times weights of 8 or 4 bits, with a bias, by all rows of the kernel table, against f64.
+void check_weights(ops::HostTensor x, int64_t bits, int64_t n, int64_t group) {
+  const int64_t rows = x.info.shape[0], k = x.info.shape[1];
+  SCOPED_TRACE(text(rows, "x", k, " times ", n, " columns of ", bits, " bits in groups of ", group));
+  op::WeightQuantizedMatMulAttributes attributes;
+  attributes.bits = bits;
+  attributes.group_size = group;
+  const NodeInputs inputs{x,
+                          bits == 8 ? ramp(DType::I8, Shape{n, k}, -128, 127.9, 2)
+                                    : ramp(DType::U8, Shape{n, k / 2}, 0, 255.9, 2),
+                          f32(Shape{n, k / group}, -0.002, 0.002, 3), f32(Shape{n}, -1, 1, 4)};
+  const auto element = [&](size_t input, int64_t i) {
+    return load_element(inputs[input]->bytes.data(), inputs[input]->info.dtype, i);
+  };
+  ops::HostTensor want({DType::F32, Shape{rows, n}});
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < n; ++column) {
+      double sum = element(3, column);
+      for (int64_t i = 0; i < k; ++i) {
+        const int64_t at = column * k + i;
+        const auto pair = static_cast<int>(bits == 4 ? element(1, at / 2) : 0);
+        const double weight = bits == 8 ? element(1, at) : (i % 2 == 0 ? pair % 16 : pair / 16) - 8;
+        sum += element(0, row * k + i) * weight * element(2, at / group);
+      }
+      store_element(want.bytes.data(), DType::F32, row * n + column, sum);
+    }
+  const Node node = make_node(attributes, 4);
+  const auto kernels = rows_for(cpu_device(), node, inputs);
+  ASSERT_TRUE(kernels.ok()) << kernels.status().message();
+  for (const std::string& kernel : *kernels) {
+    RunNodeOptions options;
+    options.row = kernel;
+    const auto got = run_node(cpu_device(), node, inputs, options);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_TRUE(near(got->outputs[0], want, ops::Tolerance{1e-4, 1e-4})) << kernel;
+  }
+}
+
+/// Rows and columns beside whole tiles and panels, groups that are blocks of 16 bits, several of them, or
+/// none.
+TEST(CpuMatMul, WeightsOfFewBits) {
+  for (const int64_t bits : {8, 4}) {
+    check_weights(f32(Shape{1, 128}), bits, 9, 32);
+    check_weights(f32(Shape{4, 16}), bits, 1, 16);
+    check_weights(f32(Shape{5, 32}), bits, 33, 32);
+    check_weights(f32(Shape{67, 96}), bits, 64, 96);
+    check_weights(f32(Shape{9, 80}), bits, 40, 16);
+    check_weights(f32(Shape{6, 192}), bits, 31, 64);
+    check_weights(f32(Shape{131, 256}), bits, 70, 128);
+    check_weights(f32(Shape{5, 48}), bits, 7, 24);
+    check_weights(f32(Shape{18, 40}), bits, 5, 20);
+    check_weights(f32(Shape{7, 768}), bits, 32, 768);
+    check_weights(f32(Shape{8, 64}, 0, 0), bits, 3, 64);
+  }
+}
+
+/// 16 bits do not hold what is not finite: such rows are computed in f32, the others are not touched.
+TEST(CpuMatMul, InfinityTimesWeightsOfFewBits) {
+  for (const int64_t bits : {8, 4})
+    for (const int64_t rows : {3, 21}) {
+      ops::HostTensor x = f32(Shape{rows, 128});
+      auto* values = reinterpret_cast<float*>(x.bytes.data());
+      values[5] = std::numeric_limits<float>::infinity();
+      values[128 + 7] = -std::numeric_limits<float>::infinity();
+      if (rows > 3) values[9 * 128 + 9] = std::numeric_limits<float>::quiet_NaN();
+      check_weights(x, bits, 40, 32);
+    }
+}
+
 TEST(CpuConv, Forward) {
   for (const ConvCase& c : kConvs) {
     SCOPED_TRACE(text(c.x, c.weight));

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$1"
 # Written by the build, or of another project.
-foreign='op_fields.inc|op_list.inc|page_list.inc|build_parts.inc|ops_attributes.h|ops_generated.h|model_generated.h|ops_union.cpp|all.sh|shader_list.inc|cuda_families.inc|vulkan_families.inc|function_numbers.glsl|cuda_runtime_api.h|jpeglib.h'
+foreign='op_fields.inc|op_list.inc|page_list.inc|build_parts.inc|ops_attributes.h|ops_generated.h|model_generated.h|ops_union.cpp|all.sh|shader_list.inc|cuda_families.inc|vulkan_families.inc|function_numbers.glsl|cuda_runtime_api.h|jpeglib.h|llama.cpp'
 found=$({
   git ls-files '*.cpp' '*.h' '*.hpp' '*.c' '*.cu' '*.cuh' '*.comp' '*.glsl' '*.fbs' ':!schema/frozen' |
     xargs grep -noE '(//|/\*|^ ?\*).*'

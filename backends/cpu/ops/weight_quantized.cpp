@@ -1,11 +1,16 @@
-// WeightQuantizedMatMul: columns are split among threads; see simd/weight_quantized.cpp. For many rows the
-// weights are dequantized to f32 once per run, followed by a GEMM.
+// WeightQuantizedMatMul: columns are split among threads; see simd/weight_quantized.cpp. Many rows are
+// quantized to 16 bits for 8-bit dot products, where the CPU has them (simd/weight_quantized_panel.h);
+// elsewhere the weights are dequantized to f32 once per run, followed by a GEMM.
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/weight_quantized.h"
+#include "backends/cpu/simd/weight_quantized_panel.h"
 #include "backends/cpu/support/matmul_gemm.h"
 
 namespace librt::cpu {
@@ -25,6 +30,12 @@ void separate(const float* x, float* y, int64_t rows, int64_t k) noexcept {
   });
 }
 
+/// In f32, rows one after the other or a few together. p.x: as WeightMatmul has it.
+void multiply_floats(const Simd& simd, const WeightMatmul& p, int bits) noexcept {
+  const auto loop = simd.loops<WeightQuantizedLoops>().weight_matmul[bits == 4 ? 1 : 0];
+  parallel_for(p.n, p.rows * p.k, 4, [&](int64_t begin, int64_t end) noexcept { loop(p, begin, end); });
+}
+
 /// memory: SplitRow::kBytes k bytes.
 void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) noexcept {
   auto* bytes = reinterpret_cast<int8_t*>(memory);
@@ -33,12 +44,24 @@ void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) n
                        .low = {bytes + 2 * half, bytes + 3 * half},
                        .start = reinterpret_cast<int32_t*>(bytes + 4 * half),
                        .scale = reinterpret_cast<float*>(bytes + 5 * half)};
-  for (int64_t row = 0; row < p.rows; ++row) {
-    simd.loops<WeightQuantizedLoops>().split_row(p.x + row * p.k, p.k, split);
+  WeightMatmul one = p;
+  for (one.rows = 1; one.y < p.y + p.rows * p.n; one.x += p.k, one.y += p.n) {
+    if (!simd.loops<WeightQuantizedLoops>().split_row(one.x, p.k, split)) {
+      multiply_floats(simd, one, 4);
+      continue;
+    }
     parallel_for(p.n, p.k, 4, [&](int64_t begin, int64_t end) noexcept {
-      simd.loops<WeightQuantizedLoops>().weight_row(p, split, p.y + row * p.n, begin, end);
+      simd.loops<WeightQuantizedLoops>().weight_row(one, split, one.y, begin, end);
     });
   }
+}
+
+void add_bias(const Simd& simd, float* y, const float* bias, int64_t rows, int64_t n) noexcept {
+  const auto add = simd.loops<BinaryLoops>()
+                       .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
+  parallel_for(rows, n, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t row = begin; row < end; ++row) add(y + row * n, bias, y + row * n, n);
+  });
 }
 
 WeightMatmul weight_matmul_of(const NodeView& node) {
@@ -72,20 +95,12 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           separate(p.x, call.scratch<float>(), p.rows, p.k);
           p.x = call.scratch<float>();
         }
-        const auto loop = simd.loops<WeightQuantizedLoops>().weight_matmul[pairs ? 1 : 0];
         if (whole)
           multiply_rows(simd, p,
                         call.scratch<std::byte>() + p.rows * p.k * static_cast<int64_t>(sizeof(float)));
         else
-          parallel_for(p.n, p.rows * p.k, 4,
-                       [&](int64_t begin, int64_t end) noexcept { loop(p, begin, end); });
-        if (!has_bias) return;
-        const auto add = simd.loops<BinaryLoops>()
-                             .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
-        parallel_for(p.rows, p.n, 1, [&](int64_t begin, int64_t end) noexcept {
-          for (int64_t row = begin; row < end; ++row)
-            add(p.y + row * p.n, call.in<float>(3), p.y + row * p.n, p.n);
-        });
+          multiply_floats(simd, p, pairs ? 4 : 8);
+        if (has_bias) add_bias(simd, p.y, call.in<float>(3), p.rows, p.n);
       },
       requirements);
 }
@@ -95,7 +110,141 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-// --- many rows
+// --- many rows, in integer arithmetic
+
+/// From here on panels are worth transposing.
+constexpr int64_t kPanelRows = 4;
+
+/// Of the rows' quantization: a part of each group.
+int64_t block_of(const WeightMatmul& matmul) noexcept {
+  return std::gcd(matmul.group, int64_t{32});
+}
+
+Status supports_panels(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  const WeightMatmul matmul = weight_matmul_of(node);
+  const Simd& simd = device.simd();
+  if (!simd.dot_products || simd.loops<WeightPanelLoops>().split_row[0] == nullptr)
+    return unsupported("needs dot products of 8-bit integers in vectors of 64 bytes");
+  if (matmul.rows < kPanelRows || matmul.n == 0)
+    return unsupported("panels of weights pay off from ", kPanelRows, " rows on, found ", matmul.rows);
+  if (block_of(matmul) < 16) return unsupported("expected groups of a multiple of 16, found ", matmul.group);
+  return {};
+}
+
+/// Rows are quantized, then threads transpose panels of columns into scratch of their own and multiply them.
+class PanelMatmul {
+ public:
+  PanelMatmul(const Simd& simd, const WeightMatmul& matmul, int bits) noexcept
+      : simd_(&simd), bits_(bits), weight_rows_(matmul.k * bits / 32), groups_(matmul.k / matmul.group) {
+    const int64_t elements = matmul.rows * matmul.k, blocks = elements / block_of(matmul);
+    constexpr int64_t kFour = sizeof(float);
+    low_ = elements;
+    start_ = low_ + elements;
+    scale_ = start_ + blocks * kFour;
+    floats_ = scale_ + blocks * kFour;
+    finite_ = floats_ + matmul.k * kFour;
+    panels_ = (finite_ + matmul.rows + 63) / 64 * 64;
+    panel_ = (weight_rows_ + groups_) * kWeightColumns * kFour;
+  }
+  /// Bytes.
+  int64_t scratch() const noexcept { return panels_ + max_threads() * panel_; }
+
+  /// p: the operands. bias may be null.
+  void run(const WeightMatmul& p, const float* bias, std::byte* scratch) const noexcept {
+    const SplitRows rows{.high = reinterpret_cast<int8_t*>(scratch),
+                         .low = reinterpret_cast<int8_t*>(scratch + low_),
+                         .start = reinterpret_cast<int32_t*>(scratch + start_),
+                         .scale = reinterpret_cast<float*>(scratch + scale_),
+                         .k = p.k,
+                         .block = block_of(p)};
+    auto* finite = reinterpret_cast<bool*>(scratch + finite_);
+    parallel_for(p.rows, p.k, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t row = begin; row < end; ++row)
+        finite[row] = loops().split_row[kind()](p.x + row * p.k, rows, row);
+    });
+    multiply(p, bias, rows, scratch + panels_);
+    for (int64_t row = 0; row < p.rows; ++row)
+      if (!finite[row]) multiply_in_f32(p, bias, row, reinterpret_cast<float*>(scratch + floats_));
+  }
+
+ private:
+  static constexpr int64_t kRowsOfUnit = 64;  ///< for which a panel is transposed once
+
+  int kind() const noexcept { return bits_ == 4 ? 1 : 0; }
+  const WeightPanelLoops& loops() const noexcept { return simd_->loops<WeightPanelLoops>(); }
+
+  void multiply(const WeightMatmul& p, const float* bias, const SplitRows& rows,
+                std::byte* memory) const noexcept {
+    const int64_t panels = (p.n + kWeightColumns - 1) / kWeightColumns;
+    const int64_t parts = (p.rows + kRowsOfUnit - 1) / kRowsOfUnit;
+    const int64_t work = std::min(p.rows, kRowsOfUnit) * kWeightColumns * p.k / 16;
+    parallel_for(panels * parts, work, 1, [&](int64_t begin, int64_t end) noexcept {
+      auto* weights = reinterpret_cast<int32_t*>(memory + thread_index() * panel_);
+      auto* scale = reinterpret_cast<float*>(weights + weight_rows_ * kWeightColumns);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = i / parts * kWeightColumns, first = i % parts * kRowsOfUnit;
+        const int64_t columns = std::min(kWeightColumns, p.n - column);
+        const uint8_t* from = p.weight + column * p.k * bits_ / 8;
+        if (i == begin || first == 0) {
+          transpose(from, weight_rows_, weights, columns);
+          transpose(p.scale + column * groups_, groups_, scale, columns);
+        }
+        const bool has_next = first + kRowsOfUnit >= p.rows && column + 2 * kWeightColumns <= p.n;
+        loops().multiply[kind()]({.weights = weights,
+                                  .scale = scale,
+                                  .bias = bias != nullptr ? bias + column : nullptr,
+                                  .y = p.y + column,
+                                  .next = has_next ? from + kWeightColumns * p.k * bits_ / 8 : nullptr,
+                                  .group = p.group,
+                                  .stride = p.n,
+                                  .columns = columns},
+                                 rows, first, std::min(first + kRowsOfUnit, p.rows));
+      }
+    });
+  }
+  /// [columns, n] of four bytes each to [n, kWeightColumns].
+  void transpose(const void* x, int64_t n, void* y, int64_t columns) const noexcept {
+    simd_->loops<TransposeLoops>().transpose[2](x, n, y, kWeightColumns, columns, n, false);
+  }
+  void multiply_in_f32(const WeightMatmul& p, const float* bias, int64_t row, float* floats) const noexcept {
+    WeightMatmul one = p;
+    one.rows = 1;
+    one.x += row * p.k;
+    one.y += row * p.n;
+    if (bits_ == 4) {
+      separate(one.x, floats, 1, p.k);
+      one.x = floats;
+    }
+    multiply_floats(*simd_, one, bits_);
+    if (bias != nullptr) add_bias(*simd_, one.y, bias, 1, p.n);
+  }
+
+  const Simd* simd_;
+  int bits_;
+  int64_t weight_rows_, groups_;                                    ///< of a panel
+  int64_t low_, start_, scale_, floats_, finite_, panels_, panel_;  ///< where they begin; bytes of a panel
+};
+
+Result<KernelPtr> create_panels(CpuDevice& device, const NodeView& node, Producers) {
+  const WeightMatmul extents = weight_matmul_of(node);
+  const PanelMatmul matmul(device.simd(), extents,
+                           static_cast<int>(node.as<op::WeightQuantizedMatMulAttributes>().bits));
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(matmul.scratch());
+  return make_kernel(
+      [=, has_bias = node.has(3)](const Call& call) noexcept {
+        WeightMatmul p = extents;
+        p.x = call.in<float>(0);
+        p.weight = call.in<uint8_t>(1);
+        p.scale = call.in<float>(2);
+        p.y = call.out<float>();
+        matmul.run(p, has_bias ? call.in<float>(3) : nullptr, call.scratch<std::byte>());
+      },
+      requirements);
+}
+
+// --- many rows, in f32
 
 /// Compute-bound from here on: 512x512 weights take 1.9 (8 bits) and 2.6 (4) of f32's time for 8 rows in
 /// registers.
@@ -106,6 +255,8 @@ Status supports_widened(const CpuDevice& device, const NodeView& node) {
   const WeightMatmul matmul = weight_matmul_of(node);
   if (matmul.rows < kManyRows || matmul.n == 0)
     return unsupported("dequantizing to f32 pays off from ", kManyRows, " rows on, found ", matmul.rows);
+  if (supports_panels(device, node).ok())
+    return unsupported("slower than dot products of integers, and all weights in f32 take memory");
   return {};
 }
 
@@ -182,6 +333,8 @@ Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Produc
 std::span<const KernelRow> rows_weight_quantized();
 std::span<const KernelRow> rows_weight_quantized() {
   static constexpr KernelRow kRows[] = {
+      row<create_panels, supports_panels>(OpKind::WeightQuantizedMatMul, "weight_quantized_matmul.panels",
+                                          DTypeSet{DType::F32}, 20),
       row<create_widened, supports_widened>(OpKind::WeightQuantizedMatMul, "weight_quantized_matmul.widened",
                                             DTypeSet{DType::F32}, 10),
       row<create, supports>(OpKind::WeightQuantizedMatMul, "weight_quantized_matmul", DTypeSet{DType::F32}),

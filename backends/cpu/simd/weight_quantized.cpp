@@ -15,7 +15,6 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-#include <limits>
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -183,12 +182,13 @@ RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, int64
 
 #define RT_VNNI __attribute__((target("avx512vnni")))
 
-void split_row(const float* x, int64_t k, const SplitRow& row) {
+bool split_row(const float* x, int64_t k, const SplitRow& row) {
   constexpr float kMost = 32639;  // 256 * 127 + 127
+  bool finite = true;
   for (int64_t at = 0; at < k / 2; at += 16) {
     const __m512 even = _mm512_loadu_ps(x + at), odd = _mm512_loadu_ps(x + k / 2 + at);
     const float most = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(even), _mm512_abs_ps(odd)));
-    const bool is_nan = (_mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q)) != 0;
+    finite &= (_mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q)) == 0 && most < __builtin_inff();
     const bool tiny = most < 1e-30f;
     const __m512 factor = _mm512_set1_ps(tiny ? 0.0f : kMost / most);
     const __m512i q[2] = {_mm512_cvtps_epi32(_mm512_mul_ps(even, factor)),
@@ -204,9 +204,9 @@ void split_row(const float* x, int64_t k, const SplitRow& row) {
     sum = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 3));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(row.start + at / 4),
                      _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, sum)));
-    const float scale = is_nan ? std::numeric_limits<float>::quiet_NaN() : most / kMost;
-    _mm_storeu_ps(row.scale + at / 4, _mm_set1_ps(scale));
+    _mm_storeu_ps(row.scale + at / 4, _mm_set1_ps(most / kMost));
   }
+  return finite;
 }
 
 /// Columns column, column + apart, ..

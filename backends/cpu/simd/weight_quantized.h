@@ -31,8 +31,8 @@ struct WeightQuantizedLoops {
   void (*widen_weights[2])(const WeightMatmul& matmul, float* y, int64_t begin, int64_t end);
   /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
   /// as WeightMatmul has it, is split first. Only on a CPU with Simd::dot_products; null where no
-  /// such CPU has the instruction set.
-  void (*split_row)(const float* x, int64_t k, const SplitRow& row);
+  /// such CPU has the instruction set. split_row: false if x is not finite, which 16 bits cannot hold.
+  bool (*split_row)(const float* x, int64_t k, const SplitRow& row);
   void (*weight_row)(const WeightMatmul& matmul, const SplitRow& row, float* y, int64_t begin, int64_t end);
 };
 RT_DECLARE_LOOPS(WeightQuantizedLoops);
