@@ -73,6 +73,12 @@ for token in -1 256 999999; do
   refuses 2 "--prompt-tokens: token $token: expected 0 to 255" rtrun char.rt --backend cpu --generate 1 "--prompt-tokens=$token"
 done
 "$bin/rtrun" char.rt --backend cpu --generate 1 --prompt-tokens 255 --quiet || fail "the last token of the model"
+# Weights that are NaN: no logit is the largest.
+"$bin/rtconvert" zoo:char_transformer -o char.onnx >/dev/null
+header='{"ln_f.bias":{"dtype":"F32","shape":[128],"data_offsets":[0,512]}}'
+{ bytes "\\0$(printf '%03o' ${#header})\0\0\0\0\0\0\0$header"; for i in {1..128}; do bytes '\0\0\0300\0177'; done; } >nan.safetensors
+"$bin/rtconvert" char.onnx --weights nan.safetensors -o nan.rt >/dev/null
+refuses 2 "after 1 token logit 0 is NaN" rtrun nan.rt --backend cpu --generate 1 --prompt-tokens 1
 
 echo "--- pipes"
 mkfifo pipe

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,13 @@ class Generator {
     for (int64_t i = 0; i < options_.count; ++i) {
       const auto logits = model_.next(ids_);
       if (!logits) return logits.status();
+      if (const auto nan =
+              std::find_if(logits->begin(), logits->end(), [](float x) { return std::isnan(x); });
+          nan != logits->end())
+        return bad("after " + std::to_string(ids_.size()) + (ids_.size() == 1 ? " token" : " tokens") +
+                   " logit " + std::to_string(nan - logits->begin()) +
+                   " is NaN: no token can be chosen; f16 overflows beyond 65504, --precision bf16 or fp32 of "
+                   "rtconvert does not");
       const int64_t token = sampler_.choose(*logits);
       if (i == 0) first_seconds_ = seconds_since(start);
       const auto& stops = options_.stop_tokens;

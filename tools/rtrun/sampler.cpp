@@ -15,20 +15,28 @@ int64_t Sampler::choose(std::span<const float> logits) {
     candidates_.push_back(
         {std::exp((static_cast<double>(logits[i]) - static_cast<double>(*best)) / options_.temperature),
          static_cast<int64_t>(i)});
-  const bool all = options_.top_k <= 0 && options_.top_p >= 1;
-  if (!all)
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.weight > b.weight; });
-  if (options_.top_k > 0 && static_cast<size_t>(options_.top_k) < candidates_.size())
-    candidates_.resize(static_cast<size_t>(options_.top_k));
+  // Sorting a vocabulary takes as long as a small model's run.
+  const auto less = [](const Candidate& a, const Candidate& b) {
+    return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
+  };
+  if (options_.top_k > 0 && static_cast<size_t>(options_.top_k) < candidates_.size()) {
+    const auto end = candidates_.begin() + options_.top_k;
+    std::partial_sort(candidates_.begin(), end, candidates_.end(),
+                      [&](const Candidate& a, const Candidate& b) { return less(b, a); });
+    candidates_.erase(end, candidates_.end());
+  }
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   if (options_.top_p < 1) {
     double reached = 0;
-    size_t kept = 0;
-    while (kept < candidates_.size() && (kept == 0 || reached < options_.top_p * total))
-      reached += candidates_[kept++].weight;
-    candidates_.resize(kept);
+    auto first = candidates_.end();  // of those that are kept
+    std::make_heap(candidates_.begin(), first, less);
+    do {
+      std::pop_heap(candidates_.begin(), first, less);
+      reached += (--first)->weight;
+    } while (first != candidates_.begin() && reached < options_.top_p * total);
+    candidates_.erase(candidates_.begin(), first);
+    std::reverse(candidates_.begin(), candidates_.end());
     total = reached;
   }
   double ticket = static_cast<double>(librt::split_mix(random_) >> 11) * 0x1p-53 * total;
