@@ -1,4 +1,6 @@
-// Many f32 rows times weights of 8 or 4 bits, in integer arithmetic.
+// Many f32 rows times weights of 8 or 4 bits, in integer arithmetic. As in simd/integer_gemm.cpp the
+// functions are compiled for instructions that the others of this directory must not use
+// (Simd::dot_products).
 #include "backends/cpu/simd/weight_quantized_panel.h"
 
 #include "backends/cpu/simd/loops.h"
@@ -7,108 +9,147 @@
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
+#if defined(__AVX2__)
+using Floats = Vector<float>;
+using Integers = Vector<int32_t>;
+using Words = Vector<uint32_t>;
+constexpr int kLane = kLanes<float>;
+
+/// Tiles of kTileRows rows and kVectors vectors of columns: the sums of high and low bytes stay in registers.
+constexpr int kVectors = 2;
 #if defined(__AVX512F__)
-#define RT_VNNI __attribute__((target("avx512vnni")))
+#define RT_DOT __attribute__((target("avx512vnni")))
+constexpr int kTileRows = 4;
+#else
+#define RT_DOT __attribute__((target("avxvnni")))
+constexpr int kTileRows = 2;
+#endif
+constexpr int64_t kTileColumns = kVectors * kLane;
+static_assert(kWeightColumns % kTileColumns == 0);
+
+/// sums + four products of bytes for each lane, of u8 by s8.
+RT_DOT RT_INLINE Integers add_dot(Integers sums, Words weights, Integers x) {
+#if defined(__AVX512F__)
+  return (Integers)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)x);
+#else
+  return (Integers)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)x);
+#endif
+}
+
+/// The even elements of each 8 bytes first.
+RT_INLINE void store_even_first(const int8_t* from, int8_t* to) {
+  const auto v = load<Vector<int8_t, 16>>(from);
+  store(to, __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+}
 
 template <int kBits>
 bool split_row(const float* x, const SplitRows& rows, int64_t row) {
   constexpr float kMost = 32639;  // 256 * 127 + 127
   constexpr int32_t kStoredLarger = kBits == 4 ? 8 : 128;
-  const __m128i even_first = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
-  const int64_t blocks = rows.k / rows.block;
+  constexpr int64_t kMostBlock = 32;
+  const int64_t blocks = rows.k / rows.block, n = rows.block;
   int8_t *high = rows.high + row * rows.k, *low = rows.low + row * rows.k;
-  bool finite = true;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = b * rows.block, end = begin + rows.block;
-    __m512 most = _mm512_setzero_ps(), zeros = most;  // NaN where x is not finite
-    for (int64_t i = begin; i < end; i += 16) {
-      const __m512 v = _mm512_loadu_ps(x + i);
-      most = _mm512_max_ps(_mm512_abs_ps(v), most);
-      zeros = _mm512_fmadd_ps(v, _mm512_setzero_ps(), zeros);
+  float not_finite = 0;  // NaN if one is not
+  for (int64_t b = 0; b < blocks; ++b, x += n, high += n, low += n) {
+    float most = 0;
+#pragma omp simd reduction(max : most) reduction(+ : not_finite)
+    for (int64_t i = 0; i < n; ++i) {
+      const float magnitude = absolute(x[i]);
+      most = magnitude > most ? magnitude : most;
+      not_finite += x[i] * 0.0f;
     }
-    const float largest = _mm512_reduce_max_ps(most);
-    finite &= _mm512_cmp_ps_mask(zeros, zeros, _CMP_UNORD_Q) == 0;
-    const __m512 factor = _mm512_set1_ps(largest < 1e-30f ? 0.0f : kMost / largest);
-    __m512i sum = _mm512_setzero_si512();
-    for (int64_t i = begin; i < end; i += 16) {
-      const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), factor));
-      __m128i upper = _mm512_cvtepi32_epi8(_mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(128)), 8));
-      __m128i lower = _mm512_cvtepi32_epi8(q);
-      if constexpr (kBits == 4) {
-        upper = _mm_shuffle_epi8(upper, even_first);
-        lower = _mm_shuffle_epi8(lower, even_first);
+    const float factor = most < 1e-30f ? 0.0f : kMost / most;
+    int8_t upper[kMostBlock], lower[kMostBlock];
+    int32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) {
+      const auto q = static_cast<int32_t>(float_to_bits(x[i] * factor + kRounder) - float_to_bits(kRounder));
+      upper[i] = static_cast<int8_t>((q + 128) >> 8);
+      lower[i] = static_cast<int8_t>(q);
+      sum += q;
+    }
+    if constexpr (kBits == 4) {
+      for (int64_t i = 0; i < n; i += 16) {
+        store_even_first(upper + i, high + i);
+        store_even_first(lower + i, low + i);
       }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(high + i), upper);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(low + i), lower);
-      sum = _mm512_add_epi32(sum, q);
+    } else {
+      __builtin_memcpy(high, upper, static_cast<size_t>(n));
+      __builtin_memcpy(low, lower, static_cast<size_t>(n));
     }
-    rows.start[row * blocks + b] = -kStoredLarger * _mm512_reduce_add_epi32(sum);
-    rows.scale[row * blocks + b] = largest / kMost;
+    rows.start[row * blocks + b] = -kStoredLarger * sum;
+    rows.scale[row * blocks + b] = most / kMost;
   }
-  return finite;
+  return not_finite == 0;
 }
 
 /// Sums of a tile over a block, of the high and of the low bytes.
 template <int kRows>
 struct BlockSums {
-  __m512i high[kRows][2], low[kRows][2];
+  Integers high[kRows][kVectors], low[kRows][kVectors];
 };
-/// The products of two vectors of four weights each with four elements of each row.
+/// The products of four weights of each column with four elements of each row.
 template <int kRows>
-RT_VNNI RT_INLINE void add_products(BlockSums<kRows>& sums, const __m512i (&weights)[2], const int8_t* high,
-                                    const int8_t* low, int64_t k) {
+RT_DOT RT_INLINE void add_products(BlockSums<kRows>& sums, const Words (&weights)[kVectors],
+                                   const int8_t* high, const int8_t* low, int64_t k) {
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const __m512i x_high = _mm512_set1_epi32(load<int32_t>(high + r * k)),
-                  x_low = _mm512_set1_epi32(load<int32_t>(low + r * k));
-    for (int c = 0; c < 2; ++c) {
-      sums.high[r][c] = _mm512_dpbusd_epi32(sums.high[r][c], weights[c], x_high);
-      sums.low[r][c] = _mm512_dpbusd_epi32(sums.low[r][c], weights[c], x_low);
+    const Integers x_high = load<int32_t>(high + r * k) - Integers{},
+                   x_low = load<int32_t>(low + r * k) - Integers{};
+#pragma GCC unroll 2
+    for (int c = 0; c < kVectors; ++c) {
+      sums.high[r][c] = add_dot(sums.high[r][c], weights[c], x_high);
+      sums.low[r][c] = add_dot(sums.low[r][c], weights[c], x_low);
     }
   }
 }
 
+/// Columns [column, column + kTileColumns) of the panel.
 template <int kBits, int kRows>
-RT_VNNI void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row, const void* next) {
-  const __m512i low_bits = _mm512_set1_epi8(15), sign = _mm512_set1_epi8(-128);
+RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row, int64_t column,
+                          const void* next) {
   const int64_t blocks = x.k / x.block, steps = x.block * kBits / 32, blocks_of_group = p.group / x.block;
-  const int32_t* weights = p.weights;
+  const int32_t* weights = p.weights + column;
   const int8_t *high = x.high + row * x.k, *low = x.low + row * x.k;
-  const float* scale = p.scale;
-  __m512 total[kRows][2];
-  for (auto& each : total) each[0] = each[1] = _mm512_setzero_ps();
+  const float* scale = p.scale + column;
+  Floats total[kRows][kVectors];
+#pragma GCC unroll 4
+  for (auto& each : total) each[0] = each[1] = Floats{};
   for (int64_t b = 0, left = blocks_of_group; b < blocks; ++b) {
     BlockSums<kRows> sums;
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      sums.high[r][0] = sums.high[r][1] = _mm512_setzero_si512();
-      sums.low[r][0] = sums.low[r][1] = _mm512_set1_epi32(x.start[(row + r) * blocks + b]);
+      sums.high[r][0] = sums.high[r][1] = Integers{};
+      sums.low[r][0] = sums.low[r][1] = x.start[(row + r) * blocks + b] - Integers{};
     }
     for (int64_t i = 0; i < steps; ++i, weights += kWeightColumns) {
-      const __m512i v[2] = {_mm512_loadu_si512(weights), _mm512_loadu_si512(weights + 16)};
+      Words v[kVectors], part[kVectors];
+      for (int c = 0; c < kVectors; ++c) v[c] = load<Words>(weights + c * kLane);
       if (next != nullptr) {
-        const auto* line = static_cast<const std::byte*>(next) +
-                           (weights - p.weights) * static_cast<int64_t>(sizeof(int32_t));
-        __builtin_prefetch(line);
-        __builtin_prefetch(line + kLineBytes);
+        const auto* lines = static_cast<const std::byte*>(next) +
+                            (weights - p.weights - column) * static_cast<int64_t>(sizeof(int32_t));
+        __builtin_prefetch(lines);
+        __builtin_prefetch(lines + kLineBytes);
       }
       if constexpr (kBits == 8) {
-        const __m512i raised[2] = {_mm512_xor_si512(v[0], sign), _mm512_xor_si512(v[1], sign)};
-        add_products(sums, raised, high, low, x.k);
+        for (int c = 0; c < kVectors; ++c) part[c] = v[c] ^ 0x80808080u;
+        add_products(sums, part, high, low, x.k);
       } else {
-        const __m512i even[2] = {_mm512_and_si512(v[0], low_bits), _mm512_and_si512(v[1], low_bits)};
-        add_products(sums, even, high, low, x.k);
-        const __m512i odd[2] = {_mm512_and_si512(_mm512_srli_epi16(v[0], 4), low_bits),
-                                _mm512_and_si512(_mm512_srli_epi16(v[1], 4), low_bits)};
-        add_products(sums, odd, high + 4, low + 4, x.k);
+        for (int c = 0; c < kVectors; ++c) part[c] = v[c] & 0x0f0f0f0fu;
+        add_products(sums, part, high, low, x.k);
+        for (int c = 0; c < kVectors; ++c) part[c] = (v[c] >> 4) & 0x0f0f0f0fu;
+        add_products(sums, part, high + 4, low + 4, x.k);
       }
       high += 32 / kBits;
       low += 32 / kBits;
     }
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const __m512 x_scale = _mm512_set1_ps(x.scale[(row + r) * blocks + b]);
-      for (int c = 0; c < 2; ++c) {
-        const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(sums.high[r][c], 8), sums.low[r][c]);
-        const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), x_scale);
-        total[r][c] = _mm512_fmadd_ps(scaled, _mm512_loadu_ps(scale + 16 * c), total[r][c]);
+      const float x_scale = x.scale[(row + r) * blocks + b];
+#pragma GCC unroll 2
+      for (int c = 0; c < kVectors; ++c) {
+        const Integers sum = (sums.high[r][c] << 8) + sums.low[r][c];
+        total[r][c] += __builtin_convertvector(sum, Floats) * x_scale * load<Floats>(scale + c * kLane);
       }
     }
     if (--left == 0) {
@@ -116,30 +157,38 @@ RT_VNNI void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row
       left = blocks_of_group;
     }
   }
-  const auto used = static_cast<uint32_t>((uint64_t{1} << p.columns) - 1);
-  for (int c = 0; c < 2; ++c) {
-    const auto mask = static_cast<__mmask16>(used >> (16 * c));
-    const __m512 bias =
-        p.bias != nullptr ? _mm512_maskz_loadu_ps(mask, p.bias + 16 * c) : _mm512_setzero_ps();
-    for (int r = 0; r < kRows; ++r)
-      _mm512_mask_storeu_ps(p.y + (row + r) * p.stride + 16 * c, mask, _mm512_add_ps(total[r][c], bias));
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    float* y = p.y + (row + r) * p.stride + column;
+    const float* bias = p.bias != nullptr ? p.bias + column : nullptr;
+#pragma GCC unroll 2
+    for (int c = 0; c < kVectors; ++c, y += kLane) {
+      const int64_t used = p.columns - column - c * kLane;
+      if (used >= kLane) {
+        store(y, bias != nullptr ? total[r][c] + load<Floats>(bias + c * kLane) : total[r][c]);
+      } else if (used > 0) {
+        store_first(y, bias != nullptr ? total[r][c] + load_first(bias + c * kLane, used) : total[r][c],
+                    used);
+      }
+    }
   }
 }
 
 template <int kBits>
 void multiply(const WeightPanel& panel, const SplitRows& rows, int64_t begin, int64_t end) {
-  constexpr int kRows = 4;
   const void* next = panel.next;  // with the first tile
-  int64_t row = begin;
-  for (; row + kRows <= end; row += kRows, next = nullptr)
-    multiply_tile<kBits, kRows>(panel, rows, row, next);
-  for (; row < end; ++row, next = nullptr) multiply_tile<kBits, 1>(panel, rows, row, next);
+  for (int64_t column = 0; column < panel.columns; column += kTileColumns) {
+    int64_t row = begin;
+    for (; row + kTileRows <= end; row += kTileRows, next = nullptr)
+      multiply_tile<kBits, kTileRows>(panel, rows, row, column, next);
+    for (; row < end; ++row, next = nullptr) multiply_tile<kBits, 1>(panel, rows, row, column, next);
+  }
 }
 #endif
 
 constexpr WeightPanelLoops make_loops() {
   WeightPanelLoops table{};
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
   table.split_row[0] = &split_row<8>;
   table.split_row[1] = &split_row<4>;
   table.multiply[0] = &multiply<8>;
