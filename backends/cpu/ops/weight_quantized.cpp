@@ -125,7 +125,7 @@ Status supports_panels(const CpuDevice& device, const NodeView& node) {
   const WeightMatmul matmul = weight_matmul_of(node);
   const Simd& simd = device.simd();
   if (!simd.dot_products || simd.loops<WeightPanelLoops>().split_row[0] == nullptr)
-    return unsupported("needs dot products of 8-bit integers (AVX-512 VNNI or AVX-VNNI)");
+    return unsupported("needs dot products of 8-bit integers (AVX-512 VNNI, AVX-VNNI or dotprod)");
   if (matmul.rows < kPanelRows || matmul.n == 0)
     return unsupported("panels of weights pay off from ", kPanelRows, " rows on, found ", matmul.rows);
   if (block_of(matmul) < 16) return unsupported("expected groups of a multiple of 16, found ", matmul.group);

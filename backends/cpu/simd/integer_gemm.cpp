@@ -12,36 +12,23 @@
 // By llvm-mca 14 the loop of 384 multiply-adds takes 27.0 cycles on a Cortex-A55 and 13.1 on an A76; f32's
 // takes 26.0 on an A55 for 96.
 //
-// The first three are chosen at run time (Simd::dot_products): the functions are compiled for instructions
-// that the others of this directory must not use.
+// The first three are chosen at run time (Simd::dot_products).
 #include "backends/cpu/simd/integer_gemm.h"
 
+#include "backends/cpu/simd/dot_products.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-// clang has the intrinsics of AArch64 only where the whole file may use them.
-#if defined(__AVX2__) || (defined(__aarch64__) && !defined(__clang__))
-#define RT_DOT_PRODUCTS 1
-#else
-#define RT_DOT_PRODUCTS 0
-#endif
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-#define RT_DOT __attribute__((target("avx512vnni")))
 using V = __m512i;
 constexpr int kRows = 14, kVectors = 2, kRowUnit = 7;
 #elif defined(__AVX2__)
-#define RT_DOT __attribute__((target("avxvnni")))
 using V = __m256i;
 constexpr int kRows = 6, kVectors = 2, kRowUnit = 3;
 #elif defined(__aarch64__)
-#define RT_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
 using V = int32x4_t;
 constexpr int kRows = 8, kVectors = 3, kRowUnit = 4;
 #else

@@ -1,38 +1,42 @@
-// Many f32 rows times weights of 8 or 4 bits, in integer arithmetic. As in simd/integer_gemm.cpp the
-// functions are compiled for instructions that the others of this directory must not use
-// (Simd::dot_products).
+// Many f32 rows times weights of 8 or 4 bits, in integer arithmetic.
 #include "backends/cpu/simd/weight_quantized_panel.h"
 
+#include "backends/cpu/simd/dot_products.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
-#if defined(__AVX2__)
+#if RT_DOT_PRODUCTS
 using Floats = Vector<float>;
 using Integers = Vector<int32_t>;
 using Words = Vector<uint32_t>;
 constexpr int kLane = kLanes<float>;
 
 /// Tiles of kTileRows rows and kVectors vectors of columns: the sums of high and low bytes stay in registers.
-constexpr int kVectors = 2;
+/// Weights of 8 bits are multiplied as u8 where the instruction needs that of one operand.
 #if defined(__AVX512F__)
-#define RT_DOT __attribute__((target("avx512vnni")))
-constexpr int kTileRows = 4;
+constexpr int kTileRows = 4, kVectors = 2;
+constexpr bool kUnsigned = true;
+#elif defined(__AVX2__)
+constexpr int kTileRows = 2, kVectors = 2;
+constexpr bool kUnsigned = true;
 #else
-#define RT_DOT __attribute__((target("avxvnni")))
-constexpr int kTileRows = 2;
+constexpr int kTileRows = 2, kVectors = 4;
+constexpr bool kUnsigned = false;
 #endif
 constexpr int64_t kTileColumns = kVectors * kLane;
 static_assert(kWeightColumns % kTileColumns == 0);
 
-/// sums + four products of bytes for each lane, of u8 by s8.
+/// sums + four products of bytes for each lane.
 RT_DOT RT_INLINE Integers add_dot(Integers sums, Words weights, Integers x) {
 #if defined(__AVX512F__)
   return (Integers)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)x);
-#else
+#elif defined(__AVX2__)
   return (Integers)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)x);
+#else
+  return (Integers)vdotq_s32((int32x4_t)sums, (int8x16_t)weights, (int8x16_t)x);
 #endif
 }
 
@@ -45,7 +49,7 @@ RT_INLINE void store_even_first(const int8_t* from, int8_t* to) {
 template <int kBits>
 bool split_row(const float* x, const SplitRows& rows, int64_t row) {
   constexpr float kMost = 32639;  // 256 * 127 + 127
-  constexpr int32_t kStoredLarger = kBits == 4 ? 8 : 128;
+  constexpr int32_t kStoredLarger = kBits == 4 ? 8 : kUnsigned ? 128 : 0;
   constexpr int64_t kMostBlock = 32;
   const int64_t blocks = rows.k / rows.block, n = rows.block;
   int8_t *high = rows.high + row * rows.k, *low = rows.low + row * rows.k;
@@ -96,7 +100,7 @@ RT_DOT RT_INLINE void add_products(BlockSums<kRows>& sums, const Words (&weights
   for (int r = 0; r < kRows; ++r) {
     const Integers x_high = load<int32_t>(high + r * k) - Integers{},
                    x_low = load<int32_t>(low + r * k) - Integers{};
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int c = 0; c < kVectors; ++c) {
       sums.high[r][c] = add_dot(sums.high[r][c], weights[c], x_high);
       sums.low[r][c] = add_dot(sums.low[r][c], weights[c], x_low);
@@ -114,13 +118,18 @@ RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row,
   const float* scale = p.scale + column;
   Floats total[kRows][kVectors];
 #pragma GCC unroll 4
-  for (auto& each : total) each[0] = each[1] = Floats{};
+  for (auto& row_total : total)
+#pragma GCC unroll 4
+    for (Floats& each : row_total) each = Floats{};
   for (int64_t b = 0, left = blocks_of_group; b < blocks; ++b) {
     BlockSums<kRows> sums;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      sums.high[r][0] = sums.high[r][1] = Integers{};
-      sums.low[r][0] = sums.low[r][1] = x.start[(row + r) * blocks + b] - Integers{};
+#pragma GCC unroll 4
+      for (int c = 0; c < kVectors; ++c) {
+        sums.high[r][c] = Integers{};
+        sums.low[r][c] = x.start[(row + r) * blocks + b] - Integers{};
+      }
     }
     for (int64_t i = 0; i < steps; ++i, weights += kWeightColumns) {
       Words v[kVectors], part[kVectors];
@@ -132,7 +141,7 @@ RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row,
         __builtin_prefetch(lines + kLineBytes);
       }
       if constexpr (kBits == 8) {
-        for (int c = 0; c < kVectors; ++c) part[c] = v[c] ^ 0x80808080u;
+        for (int c = 0; c < kVectors; ++c) part[c] = kUnsigned ? v[c] ^ 0x80808080u : v[c];
         add_products(sums, part, high, low, x.k);
       } else {
         for (int c = 0; c < kVectors; ++c) part[c] = v[c] & 0x0f0f0f0fu;
@@ -146,7 +155,7 @@ RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row,
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const float x_scale = x.scale[(row + r) * blocks + b];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int c = 0; c < kVectors; ++c) {
         const Integers sum = (sums.high[r][c] << 8) + sums.low[r][c];
         total[r][c] += __builtin_convertvector(sum, Floats) * x_scale * load<Floats>(scale + c * kLane);
@@ -161,7 +170,7 @@ RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row,
   for (int r = 0; r < kRows; ++r) {
     float* y = p.y + (row + r) * p.stride + column;
     const float* bias = p.bias != nullptr ? p.bias + column : nullptr;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int c = 0; c < kVectors; ++c, y += kLane) {
       const int64_t used = p.columns - column - c * kLane;
       if (used >= kLane) {
@@ -188,7 +197,7 @@ void multiply(const WeightPanel& panel, const SplitRows& rows, int64_t begin, in
 
 constexpr WeightPanelLoops make_loops() {
   WeightPanelLoops table{};
-#if defined(__AVX2__)
+#if RT_DOT_PRODUCTS
   table.split_row[0] = &split_row<8>;
   table.split_row[1] = &split_row<4>;
   table.multiply[0] = &multiply<8>;
