@@ -49,7 +49,7 @@ RT_INLINE void store_even_first(const int8_t* from, int8_t* to) {
 template <int kBits>
 bool split_row(const float* x, const SplitRows& rows, int64_t row) {
   constexpr float kMost = 32639;  // 256 * 127 + 127
-  constexpr int32_t kStoredLarger = kBits == 4 ? 8 : kUnsigned ? 128 : 0;
+  constexpr uint32_t kStoredLarger = kBits == 4 ? 8 : kUnsigned ? 128 : 0;
   constexpr int64_t kMostBlock = 32;
   const int64_t blocks = rows.k / rows.block, n = rows.block;
   int8_t *high = rows.high + row * rows.k, *low = rows.low + row * rows.k;
@@ -64,11 +64,11 @@ bool split_row(const float* x, const SplitRows& rows, int64_t row) {
     }
     const float factor = most < 1e-30f ? 0.0f : kMost / most;
     int8_t upper[kMostBlock], lower[kMostBlock];
-    int32_t sum = 0;
+    uint32_t sum = 0;  // wraps where x is not finite
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; ++i) {
-      const auto q = static_cast<int32_t>(float_to_bits(x[i] * factor + kRounder) - float_to_bits(kRounder));
-      upper[i] = static_cast<int8_t>((q + 128) >> 8);
+      const uint32_t q = float_to_bits(x[i] * factor + kRounder) - float_to_bits(kRounder);
+      upper[i] = static_cast<int8_t>(static_cast<int32_t>(q + 128) >> 8);
       lower[i] = static_cast<int8_t>(q);
       sum += q;
     }
@@ -81,7 +81,7 @@ bool split_row(const float* x, const SplitRows& rows, int64_t row) {
       __builtin_memcpy(high, upper, static_cast<size_t>(n));
       __builtin_memcpy(low, lower, static_cast<size_t>(n));
     }
-    rows.start[row * blocks + b] = -kStoredLarger * sum;
+    rows.start[row * blocks + b] = static_cast<int32_t>(0u - kStoredLarger * sum);
     rows.scale[row * blocks + b] = most / kMost;
   }
   return not_finite == 0;
@@ -157,7 +157,7 @@ RT_DOT void multiply_tile(const WeightPanel& p, const SplitRows& x, int64_t row,
       const float x_scale = x.scale[(row + r) * blocks + b];
 #pragma GCC unroll 4
       for (int c = 0; c < kVectors; ++c) {
-        const Integers sum = (sums.high[r][c] << 8) + sums.low[r][c];
+        const auto sum = (Integers)(((Words)sums.high[r][c] << 8) + (Words)sums.low[r][c]);
         total[r][c] += __builtin_convertvector(sum, Floats) * x_scale * load<Floats>(scale + c * kLane);
       }
     }
