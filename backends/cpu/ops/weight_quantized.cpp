@@ -38,12 +38,9 @@ void multiply_floats(const Simd& simd, const WeightMatmul& p, int bits) noexcept
 
 /// memory: SplitRow::kBytes k bytes.
 void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) noexcept {
-  auto* bytes = reinterpret_cast<int8_t*>(memory);
-  const int64_t half = p.k / 2;
-  const SplitRow split{.high = {bytes, bytes + half},
-                       .low = {bytes + 2 * half, bytes + 3 * half},
-                       .start = reinterpret_cast<int32_t*>(bytes + 4 * half),
-                       .scale = reinterpret_cast<float*>(bytes + 5 * half)};
+  const SplitRow split{.values = reinterpret_cast<int8_t*>(memory),
+                       .start = reinterpret_cast<int32_t*>(memory + 2 * p.k),
+                       .scale = reinterpret_cast<float*>(memory + 2 * p.k + p.k / 2)};
   WeightMatmul one = p;
   for (one.rows = 1; one.y < p.y + p.rows * p.n; one.x += p.k, one.y += p.n) {
     if (!simd.loops<WeightQuantizedLoops>().split_row(one.x, p.k, split)) {
@@ -78,9 +75,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul matmul = weight_matmul_of(node);
   Requirements requirements;
   // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
-  const bool whole = pairs && matmul.rows < 4 && device.simd().dot_products &&
-                     device.simd().loops<WeightQuantizedLoops>().split_row != nullptr &&
-                     matmul.k % 128 == 0 &&
+  const WeightQuantizedLoops& loops = device.simd().loops<WeightQuantizedLoops>();
+  const bool whole = pairs && matmul.rows < 4 && loops.split_row != nullptr &&
+                     (device.simd().dot_products || !loops.row_needs_dot_products) && matmul.k % 128 == 0 &&
                      (matmul.group == 32 || matmul.group == 64 || matmul.group % 128 == 0);
   if (pairs) requirements.scratch = node.input(0).bytes();
   if (whole) requirements.scratch += static_cast<size_t>(matmul.k * SplitRow::kBytes);

@@ -7,8 +7,9 @@
 //
 // The low half of a byte is the 4-bit weight of the even k: x comes with its even elements first, then the
 // odd ones, and a table in a register maps 0..15 to -8..7. For a single row these instructions take longer
-// than reading memory, so such a row is first quantized to 16 bits (with a scale for each 32 elements) and
-// split into two bytes each, for 8-bit dot products: an error of 1.6e-5 of the largest of the 32.
+// than reading memory, so such a row is first quantized to 16 bits (with a scale for each 32 elements), an
+// error of 1.6e-5 of the largest of the 32, and multiplied in integers: split into two bytes each for 8-bit
+// dot products, or in words of 16 bits.
 #include "backends/cpu/simd/weight_quantized.h"
 
 #include "backends/cpu/simd/codes.h"
@@ -177,8 +178,9 @@ RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, int64
     for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = sum_of_lanes(total[r][c]);
 }
 
-#if defined(__AVX512F__)
 // --- one row of 4-bit weights, in integer arithmetic
+#if defined(__AVX512F__)
+// q = 256 high + low: [high of even k, of odd k, low of even k, of odd k].
 
 #define RT_VNNI __attribute__((target("avx512vnni")))
 
@@ -195,8 +197,9 @@ bool split_row(const float* x, int64_t k, const SplitRow& row) {
                           _mm512_cvtps_epi32(_mm512_mul_ps(odd, factor))};
     for (int half = 0; half < 2; ++half) {
       const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(q[half], _mm512_set1_epi32(128)), 8);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(row.high[half] + at), _mm512_cvtepi32_epi8(high));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(row.low[half] + at), _mm512_cvtepi32_epi8(q[half]));
+      int8_t* to = row.values + half * k / 2 + at;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(high));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + k), _mm512_cvtepi32_epi8(q[half]));
     }
     __m512i sum = _mm512_add_epi32(q[0], q[1]);
     sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
@@ -226,10 +229,10 @@ RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t
   for (int c = 0; c < kColumns; ++c) total[c] = _mm512_setzero_ps();
   int64_t left = steps_of_group;
   for (int64_t at = 0; at < bytes; at += 64) {
-    const __m512i even_high = _mm512_loadu_si512(row.high[0] + at),
-                  odd_high = _mm512_loadu_si512(row.high[1] + at);
-    const __m512i even_low = _mm512_loadu_si512(row.low[0] + at),
-                  odd_low = _mm512_loadu_si512(row.low[1] + at);
+    const int8_t* values = row.values + at;
+    const __m512i even_high = _mm512_loadu_si512(values), odd_high = _mm512_loadu_si512(values + bytes);
+    const __m512i even_low = _mm512_loadu_si512(values + 2 * bytes),
+                  odd_low = _mm512_loadu_si512(values + 3 * bytes);
     const __m512i start = _mm512_loadu_si512(row.start + at / 4);
     const __m512 x_scale = _mm512_loadu_ps(row.scale + at / 4);
     for (int c = 0; c < kColumns; ++c) {
@@ -253,7 +256,89 @@ RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t
   for (int c = 0; c < kColumns; ++c) y[column + c * apart] = _mm512_reduce_add_ps(total[c]);
 }
 
-RT_VNNI void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
+#elif defined(__AVX2__)
+// A word of 16 bits holds four weights: q is [4][k/4], the four of each word apart, and vpmaddwd adds
+// products of two words. Half of the instructions of widening to f32, with which one row took 1.5 times as
+// long.
+
+bool split_row(const float* x, int64_t k, const SplitRow& row) {
+  constexpr float kMost = 32639;
+  constexpr int kBlock = 16;  // of even and of odd elements
+  auto* const words = reinterpret_cast<int16_t*>(row.values);
+  float not_finite = 0;  // NaN if one is not
+  for (int64_t at = 0; at < k / 2; at += kBlock) {
+    const float *even = x + at, *odd = x + k / 2 + at;
+    float most = 0;
+#pragma omp simd reduction(max : most) reduction(+ : not_finite)
+    for (int i = 0; i < kBlock; ++i) {
+      const float a = absolute(even[i]), b = absolute(odd[i]);
+      const float larger = a > b ? a : b;
+      most = larger > most ? larger : most;
+      not_finite += even[i] * 0.0f + odd[i] * 0.0f;
+    }
+    const float factor = most < 1e-30f ? 0.0f : kMost / most;
+    uint32_t q[2][kBlock];  // wrap where x is not finite
+#pragma omp simd
+    for (int i = 0; i < kBlock; ++i) {
+      q[0][i] = float_to_bits(even[i] * factor + kRounder) - float_to_bits(kRounder);
+      q[1][i] = float_to_bits(odd[i] * factor + kRounder) - float_to_bits(kRounder);
+    }
+    for (int part = 0; part < 4; ++part) {
+      int16_t* to = words + (part * k + 2 * at) / 4;
+      for (int i = 0; i < kBlock / 2; ++i) to[i] = static_cast<int16_t>(q[part % 2][2 * i + part / 2]);
+    }
+    for (int lane = 0; lane < 4; ++lane) {
+      uint32_t sum = 0;
+      for (int i = 4 * lane; i < 4 * lane + 4; ++i) sum += q[0][i] + q[1][i];
+      row.start[at / 4 + lane] = static_cast<int32_t>(0u - 8 * sum);
+      row.scale[at / 4 + lane] = most / kMost;
+    }
+  }
+  return not_finite == 0;
+}
+
+/// Columns column, column + apart, ..
+template <int kColumns>
+void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, int64_t apart, float* y) {
+  const __m256i low_bits = _mm256_set1_epi16(15);
+  const int64_t bytes = p.k / 2, groups = p.k / p.group;
+  const int64_t scales = p.group == 32 ? 2 : 1, steps_of_group = p.group == 32 ? 1 : p.group / 64;
+  const uint8_t* w = p.weight + column * bytes;
+  const float* scale = p.scale + column * groups;
+  __m256 total[kColumns];
+  for (int c = 0; c < kColumns; ++c) total[c] = _mm256_setzero_ps();
+  int64_t left = steps_of_group;
+  for (int64_t at = 0; at < bytes; at += 32) {
+    __m256i x[4];
+    for (int part = 0; part < 4; ++part) x[part] = load<__m256i>(row.values + part * bytes + at);
+    const auto start = load<__m256i>(row.start + at / 4);
+    const auto x_scale = load<__m256>(row.scale + at / 4);
+    for (int c = 0; c < kColumns; ++c) {
+      const auto v = load<__m256i>(w + c * apart * bytes + at);
+      const auto weight = [&](int part) __attribute__((always_inline)) {
+        return _mm256_and_si256(_mm256_srli_epi16(v, 4 * part), low_bits);
+      };
+      __m256i sum = _mm256_add_epi32(start, _mm256_madd_epi16(weight(0), x[0]));
+      for (int part = 1; part < 4; ++part)
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weight(part), x[part]));
+      const float* of = scale + c * apart * groups;
+      const __m256 factor = _mm256_set_m128(_mm_set1_ps(of[scales - 1]), _mm_set1_ps(of[0]));
+      total[c] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(factor, x_scale), total[c]);
+    }
+    if (--left == 0) {
+      scale += scales;
+      left = steps_of_group;
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) y[column + c * apart] = reduced((V)total[c]);
+}
+#endif
+
+#if defined(__AVX512F__)
+RT_VNNI
+#endif
+#if defined(__AVX2__)
+void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
   const int64_t apart = (end - begin) / 4;
   for (int64_t i = 0; i < apart; ++i) weight_row_tile<4>(p, row, begin + i, apart, y);
   for (int64_t column = begin + 4 * apart; column < end; ++column) weight_row_tile<1>(p, row, column, 1, y);
@@ -286,9 +371,12 @@ constexpr WeightQuantizedLoops make_loops() {
   table.weight_matmul[1] = &weight_matmul<4>;
   table.widen_weights[0] = &widen_weights<8>;
   table.widen_weights[1] = &widen_weights<4>;
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
   table.split_row = &split_row;
   table.weight_row = &weight_row;
+#endif
+#if defined(__AVX512F__)
+  table.row_needs_dot_products = true;
 #endif
   return table;
 }
