@@ -31,24 +31,43 @@ void separate(const float* x, float* y, int64_t rows, int64_t k) noexcept {
 }
 
 /// In f32, rows one after the other or a few together. p.x: as WeightMatmul has it.
-void multiply_floats(const Simd& simd, const WeightMatmul& p, int bits) noexcept {
-  const auto loop = simd.loops<WeightQuantizedLoops>().weight_matmul[bits == 4 ? 1 : 0];
+void multiply_floats(const Simd& simd, const WeightMatmul& p) noexcept {
+  const auto loop = simd.loops<WeightQuantizedLoops>().weight_matmul[p.kind()];
   parallel_for(p.n, p.rows * p.k, 4, [&](int64_t begin, int64_t end) noexcept { loop(p, begin, end); });
 }
 
-/// memory: SplitRow::kBytes k bytes.
-void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) noexcept {
-  const SplitRow split{.values = reinterpret_cast<int8_t*>(memory),
-                       .start = reinterpret_cast<int32_t*>(memory + 2 * p.k),
-                       .scale = reinterpret_cast<float*>(memory + 2 * p.k + p.k / 2)};
+/// One of p's rows, whose elements are in their order.
+WeightMatmul row_of(const WeightMatmul& p, int64_t row) noexcept {
   WeightMatmul one = p;
-  for (one.rows = 1; one.y < p.y + p.rows * p.n; one.x += p.k, one.y += p.n) {
-    if (!simd.loops<WeightQuantizedLoops>().split_row(one.x, p.k, split)) {
-      multiply_floats(simd, one, 4);
+  one.rows = 1;
+  one.x += row * p.k;
+  one.y += row * p.n;
+  return one;
+}
+/// In f32 a row that 16 bits cannot hold. floats: [k].
+void multiply_row_floats(const Simd& simd, WeightMatmul one, float* floats) noexcept {
+  if (one.bits == 4) {
+    separate(one.x, floats, 1, one.k);
+    one.x = floats;
+  }
+  multiply_floats(simd, one);
+}
+
+/// 4-bit weights; p.x: elements in their order. memory: [k] floats, then SplitRow::kBytes k bytes.
+void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) noexcept {
+  std::byte* const values = memory + p.k * static_cast<int64_t>(sizeof(float));
+  const SplitRow split{.values = reinterpret_cast<int8_t*>(values),
+                       .start = reinterpret_cast<int32_t*>(values + 2 * p.k),
+                       .scale = reinterpret_cast<float*>(values + 2 * p.k + p.k / 2)};
+  const WeightQuantizedLoops& loops = simd.loops<WeightQuantizedLoops>();
+  for (int64_t row = 0; row < p.rows; ++row) {
+    const WeightMatmul one = row_of(p, row);
+    if (!loops.split_row(one.x, p.k, split)) {
+      multiply_row_floats(simd, one, reinterpret_cast<float*>(memory));
       continue;
     }
     parallel_for(p.n, p.k, 4, [&](int64_t begin, int64_t end) noexcept {
-      simd.loops<WeightQuantizedLoops>().weight_row(one, split, one.y, begin, end);
+      loops.weight_row(one, split, one.y, begin, end);
     });
   }
 }
@@ -67,36 +86,43 @@ WeightMatmul weight_matmul_of(const NodeView& node) {
   matmul.n = node.shape(1)[0];
   matmul.rows = matmul.k == 0 ? 0 : node.input(0).elements() / matmul.k;
   matmul.group = node.as<op::WeightQuantizedMatMulAttributes>().group_size;
+  matmul.bits = static_cast<int>(node.as<op::WeightQuantizedMatMulAttributes>().bits);
   return matmul;
+}
+WeightMatmul with_operands(WeightMatmul p, const Call& call) noexcept {
+  p.x = call.in<float>(0);
+  p.weight = call.in<uint8_t>(1);
+  p.scale = call.in<float>(2);
+  p.y = call.out<float>();
+  return p;
 }
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
-  const bool pairs = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4, has_bias = node.has(3);
+  const bool has_bias = node.has(3);
   const WeightMatmul matmul = weight_matmul_of(node);
-  Requirements requirements;
+  const bool pairs = matmul.bits == 4;
   // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
   const WeightQuantizedLoops& loops = device.simd().loops<WeightQuantizedLoops>();
   const bool whole = pairs && matmul.rows < 4 && loops.split_row != nullptr &&
                      (device.simd().dot_products || !loops.row_needs_dot_products) && matmul.k % 128 == 0 &&
                      (matmul.group == 32 || matmul.group == 64 || matmul.group % 128 == 0);
-  if (pairs) requirements.scratch = node.input(0).bytes();
-  if (whole) requirements.scratch += static_cast<size_t>(matmul.k * SplitRow::kBytes);
+  Requirements requirements;
+  if (whole)
+    requirements.scratch = static_cast<size_t>(matmul.k) * (sizeof(float) + SplitRow::kBytes);
+  else if (pairs)
+    requirements.scratch = node.input(0).bytes();
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
-        WeightMatmul p = matmul;
-        p.x = call.in<float>(0);
-        p.weight = call.in<uint8_t>(1);
-        p.scale = call.in<float>(2);
-        p.y = call.out<float>();
-        if (pairs) {
-          separate(p.x, call.scratch<float>(), p.rows, p.k);
-          p.x = call.scratch<float>();
+        WeightMatmul p = with_operands(matmul, call);
+        if (whole) {
+          multiply_rows(simd, p, call.scratch<std::byte>());
+        } else {
+          if (pairs) {
+            separate(p.x, call.scratch<float>(), p.rows, p.k);
+            p.x = call.scratch<float>();
+          }
+          multiply_floats(simd, p);
         }
-        if (whole)
-          multiply_rows(simd, p,
-                        call.scratch<std::byte>() + p.rows * p.k * static_cast<int64_t>(sizeof(float)));
-        else
-          multiply_floats(simd, p, pairs ? 4 : 8);
         if (has_bias) add_bias(simd, p.y, call.in<float>(3), p.rows, p.n);
       },
       requirements);
@@ -132,8 +158,8 @@ Status supports_panels(const CpuDevice& device, const NodeView& node) {
 /// Rows are quantized, then threads transpose panels of columns into scratch of their own and multiply them.
 class PanelMatmul {
  public:
-  PanelMatmul(const Simd& simd, const WeightMatmul& matmul, int bits) noexcept
-      : simd_(&simd), bits_(bits), weight_rows_(matmul.k * bits / 32), groups_(matmul.k / matmul.group) {
+  PanelMatmul(const Simd& simd, const WeightMatmul& matmul) noexcept
+      : simd_(&simd), weight_rows_(matmul.k * matmul.bits / 32), groups_(matmul.k / matmul.group) {
     const int64_t elements = matmul.rows * matmul.k, blocks = elements / block_of(matmul);
     constexpr int64_t kFour = sizeof(float);
     low_ = elements;
@@ -158,17 +184,20 @@ class PanelMatmul {
     auto* finite = reinterpret_cast<bool*>(scratch + finite_);
     parallel_for(p.rows, p.k, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t row = begin; row < end; ++row)
-        finite[row] = loops().split_row[kind()](p.x + row * p.k, rows, row);
+        finite[row] = loops().split_row[p.kind()](p.x + row * p.k, rows, row);
     });
     multiply(p, bias, rows, scratch + panels_);
-    for (int64_t row = 0; row < p.rows; ++row)
-      if (!finite[row]) multiply_in_f32(p, bias, row, reinterpret_cast<float*>(scratch + floats_));
+    for (int64_t row = 0; row < p.rows; ++row) {
+      if (finite[row]) continue;
+      const WeightMatmul one = row_of(p, row);
+      multiply_row_floats(*simd_, one, reinterpret_cast<float*>(scratch + floats_));
+      if (bias != nullptr) add_bias(*simd_, one.y, bias, 1, p.n);
+    }
   }
 
  private:
   static constexpr int64_t kRowsOfUnit = 64;  ///< for which a panel is transposed once
 
-  int kind() const noexcept { return bits_ == 4 ? 1 : 0; }
   const WeightPanelLoops& loops() const noexcept { return simd_->loops<WeightPanelLoops>(); }
 
   void multiply(const WeightMatmul& p, const float* bias, const SplitRows& rows,
@@ -182,21 +211,21 @@ class PanelMatmul {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t column = i / parts * kWeightColumns, first = i % parts * kRowsOfUnit;
         const int64_t columns = std::min(kWeightColumns, p.n - column);
-        const uint8_t* from = p.weight + column * p.k * bits_ / 8;
+        const uint8_t* from = p.weight + column * p.k * p.bits / 8;
         if (i == begin || first == 0) {
           transpose(from, weight_rows_, weights, columns);
           transpose(p.scale + column * groups_, groups_, scale, columns);
         }
         const bool has_next = first + kRowsOfUnit >= p.rows && column + 2 * kWeightColumns <= p.n;
-        loops().multiply[kind()]({.weights = weights,
-                                  .scale = scale,
-                                  .bias = bias != nullptr ? bias + column : nullptr,
-                                  .y = p.y + column,
-                                  .next = has_next ? from + kWeightColumns * p.k * bits_ / 8 : nullptr,
-                                  .group = p.group,
-                                  .stride = p.n,
-                                  .columns = columns},
-                                 rows, first, std::min(first + kRowsOfUnit, p.rows));
+        loops().multiply[p.kind()]({.weights = weights,
+                                    .scale = scale,
+                                    .bias = bias != nullptr ? bias + column : nullptr,
+                                    .y = p.y + column,
+                                    .next = has_next ? from + kWeightColumns * p.k * p.bits / 8 : nullptr,
+                                    .group = p.group,
+                                    .stride = p.n,
+                                    .columns = columns},
+                                   rows, first, std::min(first + kRowsOfUnit, p.rows));
       }
     });
   }
@@ -204,39 +233,20 @@ class PanelMatmul {
   void transpose(const void* x, int64_t n, void* y, int64_t columns) const noexcept {
     simd_->loops<TransposeLoops>().transpose[2](x, n, y, kWeightColumns, columns, n, false);
   }
-  void multiply_in_f32(const WeightMatmul& p, const float* bias, int64_t row, float* floats) const noexcept {
-    WeightMatmul one = p;
-    one.rows = 1;
-    one.x += row * p.k;
-    one.y += row * p.n;
-    if (bits_ == 4) {
-      separate(one.x, floats, 1, p.k);
-      one.x = floats;
-    }
-    multiply_floats(*simd_, one, bits_);
-    if (bias != nullptr) add_bias(*simd_, one.y, bias, 1, p.n);
-  }
-
   const Simd* simd_;
-  int bits_;
   int64_t weight_rows_, groups_;                                    ///< of a panel
   int64_t low_, start_, scale_, floats_, finite_, panels_, panel_;  ///< where they begin; bytes of a panel
 };
 
 Result<KernelPtr> create_panels(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul extents = weight_matmul_of(node);
-  const PanelMatmul matmul(device.simd(), extents,
-                           static_cast<int>(node.as<op::WeightQuantizedMatMulAttributes>().bits));
+  const PanelMatmul matmul(device.simd(), extents);
   Requirements requirements;
   requirements.scratch = static_cast<size_t>(matmul.scratch());
   return make_kernel(
       [=, has_bias = node.has(3)](const Call& call) noexcept {
-        WeightMatmul p = extents;
-        p.x = call.in<float>(0);
-        p.weight = call.in<uint8_t>(1);
-        p.scale = call.in<float>(2);
-        p.y = call.out<float>();
-        matmul.run(p, has_bias ? call.in<float>(3) : nullptr, call.scratch<std::byte>());
+        matmul.run(with_operands(extents, call), has_bias ? call.in<float>(3) : nullptr,
+                   call.scratch<std::byte>());
       },
       requirements);
 }
@@ -293,9 +303,9 @@ class WidenedMatmul final : public Kernel {
 
 Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul matmul = weight_matmul_of(node);
-  const int bits = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4 ? 1 : 0;
-  KernelPtr widen = make_kernel(
-      [=, loop = device.simd().loops<WeightQuantizedLoops>().widen_weights[bits]](const Call& call) noexcept {
+  KernelPtr widen =
+      make_kernel([=, loop = device.simd().loops<WeightQuantizedLoops>().widen_weights[matmul.kind()]](
+                      const Call& call) noexcept {
         WeightMatmul p = matmul;
         p.weight = call.in<uint8_t>(1);
         p.scale = call.in<float>(2);

@@ -28,11 +28,13 @@ RT_INLINE float absolute(float x) {
 RT_INLINE float pick(bool condition, float yes, float no) {
   return condition ? yes : no;
 }
-/// NaN if either is.
-RT_INLINE float minimum(float a, float b) {
+/// Of numbers and of vectors; NaN if either is.
+template <class V>
+RT_INLINE V minimum(V a, V b) {
   return ((a < b) | (a != a)) ? a : b;
 }
-RT_INLINE float maximum(float a, float b) {
+template <class V>
+RT_INLINE V maximum(V a, V b) {
   return ((a > b) | (a != a)) ? a : b;
 }
 

@@ -107,7 +107,7 @@ template <bool kMax>
 struct Extreme {
   template <class V>
   RT_INLINE V operator()(V a, V b) const {
-    return ((kMax ? a > b : a < b) | (a != a)) ? a : b;
+    return kMax ? maximum(a, b) : minimum(a, b);
   }
 };
 template <class Wide, class Op, int... kLow>

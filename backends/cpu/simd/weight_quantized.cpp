@@ -13,12 +13,10 @@
 #include "backends/cpu/simd/weight_quantized.h"
 
 #include "backends/cpu/simd/codes.h"
+#include "backends/cpu/simd/dot_products.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
-
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#include "backends/cpu/simd/words.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -92,15 +90,6 @@ constexpr int kMostRows = 4;
 constexpr int kMostRows = 2;  ///< whose sums stay in registers
 #endif
 
-RT_INLINE float sum_of_lanes(V x) {
-#if defined(__AVX512F__)
-  return _mm512_reduce_add_ps(x);
-#else
-  float sum = 0;
-  for (int i = 0; i < kLane; ++i) sum += x[i];
-  return sum;
-#endif
-}
 /// As many bytes as V has elements. GCC converts vectors of so few bytes one by one.
 RT_INLINE Ints load_bytes(const int8_t* x) {
 #if defined(__AVX2__)
@@ -175,169 +164,119 @@ RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, int64
       for (int r = 0; r < kRows; ++r) total[r][c] += sum[r][c] * scale[c * apart * groups + g];
   }
   for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = sum_of_lanes(total[r][c]);
+    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = reduced(total[r][c]);
 }
 
 // --- one row of 4-bit weights, in integer arithmetic
+
+#if defined(__AVX2__)
 #if defined(__AVX512F__)
-// q = 256 high + low: [high of even k, of odd k, low of even k, of odd k].
+#define RT_ROW RT_DOT
 
-#define RT_VNNI __attribute__((target("avx512vnni")))
-
-bool split_row(const float* x, int64_t k, const SplitRow& row) {
-  constexpr float kMost = 32639;  // 256 * 127 + 127
-  bool finite = true;
-  for (int64_t at = 0; at < k / 2; at += 16) {
-    const __m512 even = _mm512_loadu_ps(x + at), odd = _mm512_loadu_ps(x + k / 2 + at);
-    const float most = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(even), _mm512_abs_ps(odd)));
-    finite &= (_mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q)) == 0 && most < __builtin_inff();
-    const bool tiny = most < 1e-30f;
-    const __m512 factor = _mm512_set1_ps(tiny ? 0.0f : kMost / most);
-    const __m512i q[2] = {_mm512_cvtps_epi32(_mm512_mul_ps(even, factor)),
-                          _mm512_cvtps_epi32(_mm512_mul_ps(odd, factor))};
-    for (int half = 0; half < 2; ++half) {
-      const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(q[half], _mm512_set1_epi32(128)), 8);
-      int8_t* to = row.values + half * k / 2 + at;
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(high));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + k), _mm512_cvtepi32_epi8(q[half]));
-    }
-    __m512i sum = _mm512_add_epi32(q[0], q[1]);
-    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
-    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
-    sum = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 3));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(row.start + at / 4),
-                     _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, sum)));
-    _mm_storeu_ps(row.scale + at / 4, _mm_set1_ps(most / kMost));
-  }
-  return finite;
+template <int kFirst, class Bytes, int... kI>
+RT_INLINE auto every_second(Bytes v, std::integer_sequence<int, kI...>) {
+  return __builtin_shufflevector(v, v, (2 * kI + kFirst)...);
 }
-
-/// Columns column, column + apart, ..
-template <int kColumns>
-RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, int64_t apart,
-                             float* y) {
-  const __m512i low_bits = _mm512_set1_epi8(15);
-  const int64_t bytes = p.k / 2, groups = p.k / p.group;
-  const int scales = p.group >= 128 ? 1 : static_cast<int>(128 / p.group);  // in 64 bytes of weights
+/// [high bytes of even k, of odd k, low bytes of even k, of odd k], each [k/2].
+void store_values(const WordBlock& block, int64_t at, int64_t k, int8_t* values) {
+  int8_t bytes[2][WordBlock::kMost];
+  split_bytes(block, WordBlock::kMost, bytes[0], bytes[1]);
+  for (int part = 0; part < 2; ++part) {
+    const auto v = load<Vector<int8_t, WordBlock::kMost>>(bytes[part]);
+    int8_t* to = values + part * k + at / 2;
+    store(to, every_second<0>(v, Lanes<WordBlock::kMost / 2>{}));
+    store(to + k / 2, every_second<1>(v, Lanes<WordBlock::kMost / 2>{}));
+  }
+}
+/// start + the sums of products of eight k for each lane.
+RT_ROW RT_INLINE Ints add_products(Ints start, Ints weights, const Ints (&x)[4]) {
+  const __m512i low_bits = _mm512_set1_epi8(15), pairs = (__m512i)weights;
+  const __m512i even = _mm512_and_si512(pairs, low_bits);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), low_bits);
+  __m512i high = _mm512_dpbusd_epi32(_mm512_setzero_si512(), even, (__m512i)x[0]);
+  __m512i low = _mm512_dpbusd_epi32((__m512i)start, even, (__m512i)x[2]);
+  high = _mm512_dpbusd_epi32(high, odd, (__m512i)x[1]);
+  low = _mm512_dpbusd_epi32(low, odd, (__m512i)x[3]);
+  return (Ints)_mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+}
+/// The scales of 1, 2 or 4 groups, each in as many lanes.
+RT_INLINE V spread(const float* scale, int64_t scales) {
   const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i group_of = _mm512_srli_epi32(lanes, scales == 4 ? 2 : scales == 2 ? 3 : 4);
   const auto mask = static_cast<__mmask16>((1 << scales) - 1);
-  const int64_t steps_of_group = p.group >= 128 ? p.group / 128 : 1;
-  const uint8_t* w = p.weight + column * bytes;
-  const float* scale = p.scale + column * groups;
-  __m512 total[kColumns];
-  for (int c = 0; c < kColumns; ++c) total[c] = _mm512_setzero_ps();
-  int64_t left = steps_of_group;
-  for (int64_t at = 0; at < bytes; at += 64) {
-    const int8_t* values = row.values + at;
-    const __m512i even_high = _mm512_loadu_si512(values), odd_high = _mm512_loadu_si512(values + bytes);
-    const __m512i even_low = _mm512_loadu_si512(values + 2 * bytes),
-                  odd_low = _mm512_loadu_si512(values + 3 * bytes);
-    const __m512i start = _mm512_loadu_si512(row.start + at / 4);
-    const __m512 x_scale = _mm512_loadu_ps(row.scale + at / 4);
-    for (int c = 0; c < kColumns; ++c) {
-      const __m512i pairs = _mm512_loadu_si512(w + c * apart * bytes + at);
-      const __m512i even = _mm512_and_si512(pairs, low_bits);
-      const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), low_bits);
-      __m512i high = _mm512_dpbusd_epi32(_mm512_setzero_si512(), even, even_high);
-      __m512i low = _mm512_dpbusd_epi32(start, even, even_low);
-      high = _mm512_dpbusd_epi32(high, odd, odd_high);
-      low = _mm512_dpbusd_epi32(low, odd, odd_low);
-      const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-      const __m512 factor =
-          _mm512_permutexvar_ps(group_of, _mm512_maskz_loadu_ps(mask, scale + c * apart * groups));
-      total[c] = _mm512_fmadd_ps(sum, _mm512_mul_ps(factor, x_scale), total[c]);
-    }
-    if (--left == 0) {
-      scale += scales;
-      left = steps_of_group;
-    }
-  }
-  for (int c = 0; c < kColumns; ++c) y[column + c * apart] = _mm512_reduce_add_ps(total[c]);
+  return (V)_mm512_permutexvar_ps(group_of, _mm512_maskz_loadu_ps(mask, scale));
 }
+#else
+#define RT_ROW
 
-#elif defined(__AVX2__)
-// A word of 16 bits holds four weights: q is [4][k/4], the four of each word apart, and vpmaddwd adds
-// products of two words. Half of the instructions of widening to f32, with which one row took 1.5 times as
-// long.
+/// Words, since vpmaddwd adds products of two of them, and one holds four weights: of k = 0, of 1, of 2 and
+/// of 3 modulo 4, each [k/4]. Half of the instructions of widening to f32, with which a row took 1.4 times as
+/// long.
+void store_values(const WordBlock& block, int64_t at, int64_t k, int8_t* values) {
+  auto* const words = reinterpret_cast<int16_t*>(values);
+  for (int i = 0; i < WordBlock::kMost; ++i) words[i % 4 * (k / 4) + (at + i) / 4] = block.q[i];
+}
+/// start + the sums of products of eight k for each lane.
+RT_INLINE Ints add_products(Ints start, Ints weights, const Ints (&x)[4]) {
+  const __m256i low_bits = _mm256_set1_epi16(15);
+  auto sum = (__m256i)start;
+  for (int part = 0; part < 4; ++part) {
+    const __m256i some = _mm256_and_si256(_mm256_srli_epi16((__m256i)weights, 4 * part), low_bits);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(some, (__m256i)x[part]));
+  }
+  return (Ints)sum;
+}
+/// The scales of 1 or 2 groups, each in as many lanes.
+RT_INLINE V spread(const float* scale, int64_t scales) {
+  return (V)_mm256_set_m128(_mm_set1_ps(scale[scales - 1]), _mm_set1_ps(scale[0]));
+}
+#endif
 
 bool split_row(const float* x, int64_t k, const SplitRow& row) {
-  constexpr float kMost = 32639;
-  constexpr int kBlock = 16;  // of even and of odd elements
-  auto* const words = reinterpret_cast<int16_t*>(row.values);
-  float not_finite = 0;  // NaN if one is not
-  for (int64_t at = 0; at < k / 2; at += kBlock) {
-    const float *even = x + at, *odd = x + k / 2 + at;
-    float most = 0;
-#pragma omp simd reduction(max : most) reduction(+ : not_finite)
-    for (int i = 0; i < kBlock; ++i) {
-      const float a = absolute(even[i]), b = absolute(odd[i]);
-      const float larger = a > b ? a : b;
-      most = larger > most ? larger : most;
-      not_finite += even[i] * 0.0f + odd[i] * 0.0f;
-    }
-    const float factor = most < 1e-30f ? 0.0f : kMost / most;
-    uint32_t q[2][kBlock];  // wrap where x is not finite
-#pragma omp simd
-    for (int i = 0; i < kBlock; ++i) {
-      q[0][i] = float_to_bits(even[i] * factor + kRounder) - float_to_bits(kRounder);
-      q[1][i] = float_to_bits(odd[i] * factor + kRounder) - float_to_bits(kRounder);
-    }
-    for (int part = 0; part < 4; ++part) {
-      int16_t* to = words + (part * k + 2 * at) / 4;
-      for (int i = 0; i < kBlock / 2; ++i) to[i] = static_cast<int16_t>(q[part % 2][2 * i + part / 2]);
-    }
-    for (int lane = 0; lane < 4; ++lane) {
-      uint32_t sum = 0;
-      for (int i = 4 * lane; i < 4 * lane + 4; ++i) sum += q[0][i] + q[1][i];
-      row.start[at / 4 + lane] = static_cast<int32_t>(0u - 8 * sum);
-      row.scale[at / 4 + lane] = most / kMost;
+  constexpr int64_t kLaneElements = 8;
+  float zeros = 0;
+  for (int64_t at = 0; at < k; at += WordBlock::kMost) {
+    const WordBlock block = quantize_words(x + at, WordBlock::kMost, zeros);
+    store_values(block, at, k, row.values);
+    for (int64_t i = 0; i < WordBlock::kMost; i += kLaneElements) {
+      row.start[(at + i) / kLaneElements] = -8 * sum_words(block.q + i, kLaneElements);
+      row.scale[(at + i) / kLaneElements] = block.scale;
     }
   }
-  return not_finite == 0;
+  return zeros == 0;
 }
 
 /// Columns column, column + apart, ..
 template <int kColumns>
-void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, int64_t apart, float* y) {
-  const __m256i low_bits = _mm256_set1_epi16(15);
+RT_ROW void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, int64_t apart,
+                            float* y) {
+  constexpr int64_t kElements = 2 * kVectorBytes;  // of k in a vector of weights
   const int64_t bytes = p.k / 2, groups = p.k / p.group;
-  const int64_t scales = p.group == 32 ? 2 : 1, steps_of_group = p.group == 32 ? 1 : p.group / 64;
+  const int64_t scales = p.group >= kElements ? 1 : kElements / p.group;
+  const int64_t steps_of_group = p.group >= kElements ? p.group / kElements : 1;
   const uint8_t* w = p.weight + column * bytes;
   const float* scale = p.scale + column * groups;
-  __m256 total[kColumns];
-  for (int c = 0; c < kColumns; ++c) total[c] = _mm256_setzero_ps();
+  V total[kColumns];
+  for (int c = 0; c < kColumns; ++c) total[c] = V{};
   int64_t left = steps_of_group;
-  for (int64_t at = 0; at < bytes; at += 32) {
-    __m256i x[4];
-    for (int part = 0; part < 4; ++part) x[part] = load<__m256i>(row.values + part * bytes + at);
-    const auto start = load<__m256i>(row.start + at / 4);
-    const auto x_scale = load<__m256>(row.scale + at / 4);
+  for (int64_t at = 0; at < bytes; at += kVectorBytes) {
+    Ints x[4];
+    for (int part = 0; part < 4; ++part) x[part] = load<Ints>(row.values + part * bytes + at);
+    const auto start = load<Ints>(row.start + at / 4);
+    const auto x_scale = load<V>(row.scale + at / 4);
     for (int c = 0; c < kColumns; ++c) {
-      const auto v = load<__m256i>(w + c * apart * bytes + at);
-      const auto weight = [&](int part) __attribute__((always_inline)) {
-        return _mm256_and_si256(_mm256_srli_epi16(v, 4 * part), low_bits);
-      };
-      __m256i sum = _mm256_add_epi32(start, _mm256_madd_epi16(weight(0), x[0]));
-      for (int part = 1; part < 4; ++part)
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weight(part), x[part]));
-      const float* of = scale + c * apart * groups;
-      const __m256 factor = _mm256_set_m128(_mm_set1_ps(of[scales - 1]), _mm_set1_ps(of[0]));
-      total[c] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(factor, x_scale), total[c]);
+      const Ints sum = add_products(start, load<Ints>(w + c * apart * bytes + at), x);
+      const V factor = spread(scale + c * apart * groups, scales) * x_scale;
+      total[c] += __builtin_convertvector(sum, V) * factor;
     }
     if (--left == 0) {
       scale += scales;
       left = steps_of_group;
     }
   }
-  for (int c = 0; c < kColumns; ++c) y[column + c * apart] = reduced((V)total[c]);
+  for (int c = 0; c < kColumns; ++c) y[column + c * apart] = reduced(total[c]);
 }
-#endif
 
-#if defined(__AVX512F__)
-RT_VNNI
-#endif
-#if defined(__AVX2__)
 void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
   const int64_t apart = (end - begin) / 4;
   for (int64_t i = 0; i < apart; ++i) weight_row_tile<4>(p, row, begin + i, apart, y);

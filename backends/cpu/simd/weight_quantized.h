@@ -13,6 +13,9 @@ struct WeightMatmul {
   const float* scale;
   float* y;
   int64_t rows, n, k, group;
+  int bits;
+  /// Of loops for 8 and for 4 bits.
+  int kind() const noexcept { return bits == 4 ? 1 : 0; }
 };
 
 /// A row of k values quantized to 16 bits with a scale for each 32 of them.
@@ -28,9 +31,9 @@ struct WeightQuantizedLoops {
   void (*weight_matmul[2])(const WeightMatmul& matmul, int64_t begin, int64_t end);
   /// y [n,k]: the weights of columns [begin, end) in f32.
   void (*widen_weights[2])(const WeightMatmul& matmul, float* y, int64_t begin, int64_t end);
-  /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
-  /// as WeightMatmul has it, is split first. Null where f32 is as fast. split_row: false if x is not finite,
-  /// which 16 bits cannot hold.
+  /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x
+  /// [k] is split first. Null where f32 is as fast. split_row: false if x is not finite, which 16 bits cannot
+  /// hold.
   bool (*split_row)(const float* x, int64_t k, const SplitRow& row);
   void (*weight_row)(const WeightMatmul& matmul, const SplitRow& row, float* y, int64_t begin, int64_t end);
   bool row_needs_dot_products;  ///< these two: Simd::dot_products

@@ -4,6 +4,7 @@
 #include "backends/cpu/simd/dot_products.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/words.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -48,43 +49,26 @@ RT_INLINE void store_even_first(const int8_t* from, int8_t* to) {
 
 template <int kBits>
 bool split_row(const float* x, const SplitRows& rows, int64_t row) {
-  constexpr float kMost = 32639;  // 256 * 127 + 127
-  constexpr uint32_t kStoredLarger = kBits == 4 ? 8 : kUnsigned ? 128 : 0;
-  constexpr int64_t kMostBlock = 32;
+  constexpr int32_t kStoredLarger = kBits == 4 ? 8 : kUnsigned ? 128 : 0;
   const int64_t blocks = rows.k / rows.block, n = rows.block;
   int8_t *high = rows.high + row * rows.k, *low = rows.low + row * rows.k;
-  float not_finite = 0;  // NaN if one is not
+  float zeros = 0;
   for (int64_t b = 0; b < blocks; ++b, x += n, high += n, low += n) {
-    float most = 0;
-#pragma omp simd reduction(max : most) reduction(+ : not_finite)
-    for (int64_t i = 0; i < n; ++i) {
-      const float magnitude = absolute(x[i]);
-      most = magnitude > most ? magnitude : most;
-      not_finite += x[i] * 0.0f;
-    }
-    const float factor = most < 1e-30f ? 0.0f : kMost / most;
-    int8_t upper[kMostBlock], lower[kMostBlock];
-    uint32_t sum = 0;  // wraps where x is not finite
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) {
-      const uint32_t q = float_to_bits(x[i] * factor + kRounder) - float_to_bits(kRounder);
-      upper[i] = static_cast<int8_t>(static_cast<int32_t>(q + 128) >> 8);
-      lower[i] = static_cast<int8_t>(q);
-      sum += q;
-    }
+    const WordBlock block = quantize_words(x, n, zeros);
     if constexpr (kBits == 4) {
+      int8_t upper[WordBlock::kMost], lower[WordBlock::kMost];
+      split_bytes(block, n, upper, lower);
       for (int64_t i = 0; i < n; i += 16) {
         store_even_first(upper + i, high + i);
         store_even_first(lower + i, low + i);
       }
     } else {
-      __builtin_memcpy(high, upper, static_cast<size_t>(n));
-      __builtin_memcpy(low, lower, static_cast<size_t>(n));
+      split_bytes(block, n, high, low);
     }
-    rows.start[row * blocks + b] = static_cast<int32_t>(0u - kStoredLarger * sum);
-    rows.scale[row * blocks + b] = most / kMost;
+    rows.start[row * blocks + b] = -kStoredLarger * sum_words(block.q, n);
+    rows.scale[row * blocks + b] = block.scale;
   }
-  return not_finite == 0;
+  return zeros == 0;
 }
 
 /// Sums of a tile over a block, of the high and of the low bytes.
