@@ -117,17 +117,18 @@ struct Direct : Decoder {
   ValueId range(ValueId from, ValueId to) {
     return b.emit(op::RangeAttributes{}, {from, to, b.scalar(1, DType::I64)});
   }
-  explicit Direct(bool causal = true, bool spelled = false, bool with_input = true) {
+  explicit Direct(bool causal = true, bool spelled = false, bool with_input = true, bool two_names = false) {
     spelled_out = spelled;
     x = input({{.extent = 1}, fresh, {.extent = kFeatures}});
     if (with_input) mask_input = input({{.extent = 1}, total}, "attention_mask", DType::I64);
+    const Dim other = two_names ? symbol("past_sliding_length") : past_length;
     for (size_t i = 0; i < 4; ++i)
-      past[i] =
-          input({{.extent = 1}, {.extent = kGroups}, past_length, {.extent = kWidth}}, text("past.", i));
+      past[i] = input({{.extent = 1}, {.extent = kGroups}, i < 2 ? past_length : other, {.extent = kWidth}},
+                      text("past.", i));
     const ValueId zero = b.scalar(0, DType::I64);
     const ValueId first = extent_of(past[0], 2), end = b.add(first, extent_of(x, 1));
     const ValueId positions = range(first, end);
-    const ValueId table = random_constant(b, {512, kFeatures}, 90);
+    const ValueId table = random_constant(b, {64, kFeatures}, 90);
     ValueId y = b.add(x, b.emit(op::GatherAttributes{}, {table, positions}));
     const ValueId column = b.reshape(positions, b.ints(std::vector<int64_t>{-1, 1}));
     const ValueId row = causal ? range(zero, end) : b.add(range(zero, end), b.scalar(1, DType::I64));
@@ -209,6 +210,11 @@ TEST(Cache, LayersStackedInOneInput) {
 
 TEST(Cache, PairsWithMaskAndPositions) {
   compare_steps(Direct().graph, true, {3, 1, 2, 1});
+}
+
+// A model with caches of a window, which are caches of all positions here, names their lengths apart.
+TEST(Cache, PastsOfTwoNamesGrowAlike) {
+  compare_steps(Direct(true, false, true, true).graph, true, {3, 1, 2, 1});
 }
 
 TEST(Cache, AttentionAsExportersWriteIt) {

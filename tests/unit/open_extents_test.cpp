@@ -309,6 +309,31 @@ TEST(OpenExtents, SymbolsAfterAReplacedOneStayThemselves) {
   EXPECT_EQ(net.dims(net.concat({z, z, z}, 0)), "3*m; n");
 }
 
+// A mask of S queries for the S + P keys of a decoder fits a prompt, P = 0, and one further token, S = 1.
+TEST(OpenExtents, ABroadcastThatFitsInTwoWaysFixesNeither) {
+  Net net;
+  net.build.fit_symbols(net.fitted);
+  const ValueId ids = net.input({"b", "s"}), past = net.input({"b", "p"});
+  const ValueId queries = net.extent(ids, 1), keys = net.build.add(queries, net.extent(past, 1));
+  const ValueId mask = net.build.emit(op::ConstantOfShapeAttributes{}, {net.concat({queries, queries}, 0)});
+  const ValueId wide = net.build.emit(op::ExpandAttributes{}, {mask, net.concat({queries, keys}, 0)});
+  ASSERT_TRUE(net.build.status().ok()) << net.build.status().message();
+  EXPECT_TRUE(net.fitted.empty());
+  EXPECT_EQ(net.dims(ids), "b; s");
+  EXPECT_EQ(net.build.value(wide).dims[0], net.build.value(ids).dims[1]);
+}
+
+TEST(OpenExtents, ABroadcastThatFitsInOneWayFixesTheExtent) {
+  Net net;
+  net.build.fit_symbols(net.fitted);
+  const ValueId queries = net.extent(net.input({"b", "s"}), 1);
+  const ValueId mask = net.build.emit(op::ConstantOfShapeAttributes{}, {net.concat({queries, queries}, 0)});
+  const ValueId longer = net.build.add(queries, net.ints({2}));
+  net.build.emit(op::ExpandAttributes{}, {mask, net.concat({queries, longer}, 0)});
+  ASSERT_EQ(net.fitted.size(), 1u);
+  EXPECT_NE(net.fitted[0].find("'s' is 1"), std::string::npos) << net.fitted[0];
+}
+
 TEST(OpenExtents, AnInputNamedAsASumIsOne) {
   Net net;
   const ValueId mask = net.input({"b", "past + new"});

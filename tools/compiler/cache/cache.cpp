@@ -372,6 +372,7 @@ Status add_cache(ModelGraph& model, const CacheOptions& options, CacheReport* re
   Graph& graph = model.entries[0].graph;
   std::vector<State> states = model.states;
   RT_ASSIGN(const Growths growths, find_growths(graph, states, options.pairs));
+  RT_TRY(unite_lengths(graph, states, growths));
   RT_ASSIGN(const LengthValues lengths, LengthValues::find(graph, states, growths));
   RT_ASSIGN(Graph rewritten, Rewriter(graph, states, options, growths, lengths).run());
   if (report != nullptr) {

@@ -9,6 +9,7 @@
 #include "runtime/ops/page.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/edit/graph_edit.h"
+#include "tools/compiler/shape/symbols.h"
 
 namespace librt::compiler {
 namespace {
@@ -82,8 +83,14 @@ class Finder {
 
 // --- does `present` become the next step's `past`?
 
+/// The check of what is carried computes with examples of at most so many elements.
+constexpr int64_t kMostExampleElements = int64_t{1} << 26;
+
 /// Small integers, which every dtype holds.
-ops::HostTensor numbered(const TensorInfo& info, int64_t& next) {
+Result<ops::HostTensor> numbered(const TensorInfo& info, int64_t& next) {
+  if (const auto count = info.shape.checked_elements(); !count || *count > kMostExampleElements)
+    return unsupported("cache: the model fits only extents too large to check it at, such as ", info,
+                       "; fix dimensions with --dim");
   ops::HostTensor tensor(info);
   const int64_t modulus = info.dtype == DType::Bool ? 2 : 113;
   for (int64_t i = 0; i < info.elements(); ++i)
@@ -108,7 +115,10 @@ Status check_carried(const Graph& graph, const std::vector<State>& states, const
   RT_TRY(Status(builder.status()));
   int64_t next = 1;
   std::vector<ops::HostTensor> inputs;
-  for (const ValueId input : graph.inputs) inputs.push_back(numbered(builder.example_info(input), next));
+  for (const ValueId input : graph.inputs) {
+    RT_ASSIGN(ops::HostTensor example, numbered(builder.example_info(input), next));
+    inputs.push_back(std::move(example));
+  }
   std::vector<ValueId> outputs, earlier;
   std::vector<ops::HostTensor> step_inputs = inputs;
   for (const Growth& growth : growths.places) {
@@ -118,7 +128,8 @@ Status check_carried(const Graph& graph, const std::vector<State>& states, const
                                             .dims = graph[growth.fresh].dims});
     step.nodes[growth.concat].inputs[1] = entries;
     step.inputs.push_back(entries);
-    step_inputs.push_back(numbered(builder.example_info(growth.fresh), next));
+    RT_ASSIGN(ops::HostTensor example, numbered(builder.example_info(growth.fresh), next));
+    step_inputs.push_back(std::move(example));
     outputs.push_back(growth.grown);
     earlier.push_back(growth.earlier);
   }
@@ -174,6 +185,24 @@ bool is_movement(const Graph& graph, const Node& node) {
 bool is_shape_operand(const Node& node, size_t i) {
   const ops::Page* page = ops::page_of(node.kind());
   return page != nullptr && i < 32 && (page->shape_operands >> i & 1u) != 0;
+}
+
+Status unite_lengths(Graph& graph, const std::vector<State>& states, const Growths& growths) {
+  const Growth& first = growths.places[0];
+  const auto length = [&](const Growth& growth) { return graph[growth.earlier].dims[growth.axis].symbol; };
+  const auto is_free = [&](int32_t symbol) {
+    return graph.symbols[static_cast<size_t>(symbol)].definition.empty();
+  };
+  bool changed = false;
+  for (const Growth& growth : growths.places) {
+    const int32_t own = length(growth), wanted = length(first);
+    const bool same_entries = graph[growth.fresh].dims[growth.axis] == graph[first.fresh].dims[first.axis];
+    if (own == wanted || !same_entries || !is_free(own) || !is_free(wanted)) continue;
+    const std::string name = graph.symbols[static_cast<size_t>(own)].name;
+    const std::string other = graph.symbols[static_cast<size_t>(wanted)].name;
+    changed |= replace_symbol(graph, name, 0, other);
+  }
+  return changed ? Status(Builder(graph, &states).status()) : Status();
 }
 
 Result<Growths> find_growths(const Graph& graph, const std::vector<State>& states,

@@ -41,6 +41,10 @@ bool is_movement(const Graph& graph, const Node& node);
 /// Whether input i must be known for shape inference.
 bool is_shape_operand(const Node& node, size_t i);
 
+/// Gives the lengths of all pasts one name where they have several, as a model has with caches that held only
+/// a window: all begin empty and grow by the same new entries.
+Status unite_lengths(Graph& graph, const std::vector<State>& states, const Growths& growths);
+
 /// pairs: names of inputs and outputs to consider; empty: all. An error when nothing grows, or when a grown
 /// value is not passed on unchanged.
 Result<Growths> find_growths(const Graph& graph, const std::vector<State>& states,

@@ -17,6 +17,7 @@ std::array<int64_t, kProbes> choose(int strategy, int symbol, std::optional<Axis
   switch (strategy) {
     case kFree:
     case kDistinct: return prime_pair(symbol, position.rank >= 4 && !first ? 64 : 1);
+    case kDistinctSmall: return prime_pair(symbol, 1);
     case kDistinctLarge: return prime_pair(symbol, first ? 1 : 64);
     case kByAxis: return prime_pair(position.axis, position.rank >= 4 && !first ? 64 : 1);
     case kByAxisLarge: return prime_pair(position.axis, first ? 1 : 64);

@@ -19,11 +19,12 @@ enum ProbeStrategy : int {
   kDistinctLarge,  ///< multiples of 64 on every axis but the first
   kByAxis,         ///< symbols on the same axis are equal: lengths with different names that must agree
   kByAxisLarge,
-  kSquare,     ///< all axes but the first are equal multiples of 64
-  kHuge,       ///< all axes are long, as a TopK with k = 1000 needs
-  kAllEqual,   ///< every symbol is the same small number
-  kFree,       ///< as kDistinct, but extents that follow from two that must match are unknown
-  kOneSample,  ///< the first axes are 1: models exported for one sample only
+  kSquare,         ///< all axes but the first are equal multiples of 64
+  kDistinctSmall,  ///< small primes on every axis: caches of decoders, whose positions index a table
+  kHuge,           ///< all axes are long, as a TopK with k = 1000 needs
+  kAllEqual,       ///< every symbol is the same small number
+  kFree,           ///< as kDistinct, but extents that follow from two that must match are unknown
+  kOneSample,      ///< the first axes are 1: models exported for one sample only
   kOneSampleLarge,
   kAllOne,
   kStrategies,

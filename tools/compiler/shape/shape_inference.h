@@ -144,6 +144,7 @@ class ShapeInference {
   std::vector<Demand> demands_of(const Node& node);
   bool replace_by_solution(const Node& node, int32_t symbol, Extent solution);
   bool has_named_extents(const Node& node);
+  bool broadcasts_where_empty(const Node& node);
   /// Replaces symbols of the graph's inputs as the node's shape rule requires; false if none was replaced.
   bool change_symbols(const Node& node);
   /// The symbols that may be replaced, and what by: extents of the node's operands.

@@ -165,6 +165,31 @@ bool ShapeInference::has_named_extents(const Node& node) {
   return false;
 }
 
+/// Whether the node broadcasts extents that are also equal where one symbol is 0: a causal mask of S queries
+/// expanded to the S + P keys of a decoder fits the prompt (P = 0) as well as one further token (S = 1).
+bool ShapeInference::broadcasts_where_empty(const Node& node) {
+  std::vector<std::span<const Extent>> shapes;
+  for (const Known* input : known_inputs(node))
+    if (input != nullptr) shapes.push_back(input->dims);
+  if (node.kind() == OpKind::Expand && shapes.size() == 2)
+    shapes[1] = known_[node.inputs[1]].elements;
+  else if (ops::extent_rule(node.kind()) != ExtentRule::Broadcast)
+    return false;
+  std::optional<int32_t> empty;
+  for (size_t i = 0; i + 1 < shapes.size(); ++i) {
+    const std::span<const Extent> a = shapes[i], b = shapes[i + 1];
+    for (size_t back = 1; back <= std::min(a.size(), b.size()); ++back) {
+      const Extent x = a[a.size() - back], y = b[b.size() - back];
+      if (x == y || x.is_constant(1) || y.is_constant(1)) continue;
+      auto symbol = extents_.as_symbol(extents_.subtract(x, y));
+      if (!symbol) symbol = extents_.as_symbol(extents_.subtract(y, x));
+      if (!symbol || !names_.is_free_input(*symbol) || (empty && empty != symbol)) return false;
+      empty = symbol;
+    }
+  }
+  return empty.has_value();
+}
+
 bool ShapeInference::change_symbols(const Node& node) {
   // Other extents than those at hand may fit as well.
   if (node.kind() == OpKind::Slice || has_named_extents(node)) return false;
@@ -177,6 +202,9 @@ bool ShapeInference::change_symbols(const Node& node) {
         required_changes(candidates.symbols, candidates.dims,
                          [&](std::span<const SymbolChange> tried) { return fits(node, tried); });
     if (changes.empty()) continue;
+    const bool all_one = std::ranges::all_of(
+        changes, [](const SymbolChange& change) { return change.second == Dim{.extent = 1}; });
+    if (all_one && broadcasts_where_empty(node)) return false;
     apply(node, changes);
     return true;
   }
