@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 import attention_cases
+import decoder_cases
 import float_cases
 import harness
 import quantized_cases
@@ -23,7 +24,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    all_cases = [case for part in (float_cases, attention_cases, quantized_cases) for case in part.cases(rng)]
+    all_cases = [case for part in (float_cases, attention_cases, decoder_cases, quantized_cases) for case in part.cases(rng)]
     for case in all_cases:  # the node's attribute of that name, not the model's
         if "opset_" in case.attributes:
             case.attributes["opset"] = case.attributes.pop("opset_")

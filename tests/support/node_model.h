@@ -1,9 +1,11 @@
-// A model of one ONNX node with constant inputs, and its results after import, by the reference evaluator.
+// A model of one ONNX node with constant or open inputs, and its results after import, by the reference
+// evaluator.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,29 @@ class NodeModel {
     node_->add_input(tensor.name());
     return *this;
   }
+  /// An input of the model with this value in values(); `open` names axes whose extents are not known at
+  /// import.
+  template <class T>
+  NodeModel& input(const std::vector<int64_t>& dims, const std::vector<T>& data,
+                   const std::map<size_t, std::string>& open) {
+    auto& made = *graph().add_input();
+    made.set_name("c" + std::to_string(node_->input_size()));
+    auto& type = *made.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx_type_of<T>());
+    Shape shape;
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+      auto& dim = *type.mutable_shape()->add_dim();
+      if (const auto name = open.find(axis); name != open.end())
+        dim.set_dim_param(name->second);
+      else
+        dim.set_dim_value(dims[axis]);
+      shape.push_back(dims[axis]);
+    }
+    given_.emplace_back(TensorInfo{.dtype = dtype_of<T>(), .shape = shape});
+    if (!data.empty()) std::memcpy(given_.back().bytes.data(), data.data(), data.size() * sizeof(T));
+    node_->add_input(made.name());
+    return *this;
+  }
   /// A scalar.
   template <class T>
   NodeModel& number(T value) {
@@ -111,7 +136,10 @@ class NodeModel {
     if (!model.ok()) return all;
     const Status expanded = compiler::expand_composites(model->entries[0].graph, {});
     EXPECT_TRUE(expanded.ok()) << expanded.message();
-    const auto results = ops::evaluate_graph(model->entries[0].graph, {}, nullptr, {}, ops::reference_value);
+    std::vector<ConstTensorView> views;
+    for (const ops::HostTensor& given : given_) views.push_back(given.view());
+    const auto results =
+        ops::evaluate_graph(model->entries[0].graph, views, nullptr, {}, ops::reference_value);
     EXPECT_TRUE(results.ok()) << results.status().message();
     for (size_t k = 0; results.ok() && k < all.size(); ++k)
       for (int64_t i = 0; i < (*results)[k].info.elements(); ++i)
@@ -130,7 +158,13 @@ class NodeModel {
     return attribute;
   }
 
+  template <class T>
+  static constexpr DType dtype_of() {
+    return std::is_same_v<T, float> ? DType::F32 : std::is_same_v<T, int32_t> ? DType::I32 : DType::I64;
+  }
+
   rt_onnx::ModelProto proto_;
+  std::vector<ops::HostTensor> given_;
   rt_onnx::NodeProto* node_ = nullptr;
 };
 

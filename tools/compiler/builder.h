@@ -81,6 +81,7 @@ class Builder final : public Emitter {
   /// Name given to the nodes emitted from now on (the importer sets the ONNX node's name; a suffix keeps them
   /// apart).
   void set_scope(std::string name) { scope_ = std::move(name); }
+  const std::string& scope() const noexcept { return scope_; }
   /// A node that owns bodies or whose name matters. outputs.size() is its number of results (their ids are
   /// ignored and new values made); if empty, as many as its page gives.
   std::vector<ValueId> emit_node(Node node);

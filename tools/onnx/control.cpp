@@ -365,6 +365,41 @@ Node Importer::make_if(std::array<Branch, 2>& branches, const std::string& name,
   return made;
 }
 
+// --- BodyWriter
+
+std::vector<ValueId> Importer::write_body(const Write& write, std::span<const ValueId> inputs) {
+  Frame& frame = *frame_;
+  return write({frame.builder, inputs, [&](ValueId outer) { return frame.capture(outer); }});
+}
+
+std::vector<ValueId> Importer::choose(ValueId condition, const Write& then, const Write& otherwise) {
+  Frame& outer = *frame_;
+  const std::string name = outer.builder.scope();
+  std::array<Branch, 2> branches;
+  for (size_t i = 0; i < 2; ++i) {
+    branches[i].frame = std::make_unique<Frame>(&outer);
+    frame_ = branches[i].frame.get();
+    frame_->builder.set_scope(text(name, i == 0 ? "/then" : "/else"));
+    branches[i].outputs = write_body(i == 0 ? then : otherwise, {});
+    frame_ = &outer;
+    outer.builder.fail(branches[i].frame->builder.take_failure());
+  }
+  if (!outer.builder.status().ok()) return {};
+  return outer.builder.emit_node(make_if(branches, name, condition, ""));
+}
+
+std::vector<ValueId> Importer::repeat(ValueId trips, std::vector<ValueId> carried, const Write& write) {
+  const LoopParts parts{.name = builder().scope(), .trips = trips, .carried = std::move(carried)};
+  return emit_loop(parts, [&](std::span<const ValueId> own) {
+    builder().set_scope(parts.name + "/body");
+    std::vector<ValueId> inputs(own.begin(), own.end());
+    inputs.erase(inputs.begin() + 1);  // the condition, which goes on unchanged
+    std::vector<ValueId> outputs = write_body(write, inputs);
+    if (!outputs.empty()) outputs.insert(outputs.begin(), own[1]);
+    return outputs;
+  });
+}
+
 void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
   std::vector<ValueId> inputs;
   if (!check_control(node, name, scope, {"then_branch", "else_branch"}, inputs))

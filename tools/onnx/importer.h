@@ -26,7 +26,7 @@
 
 namespace librt::onnx {
 
-class Importer {
+class Importer : private BodyWriter {
  public:
   Importer(Graph& graph, ImportOptions options, ImportReport& report)
       : root_(graph, options.untie),
@@ -200,7 +200,7 @@ class Importer {
   /// State besides the graph that importers of nodes in the current frame read and write.
   ImportNotes notes() {
     return {frame_->narrow_types, frame_->strings, frame_->positions, report_.warnings, report_.metadata,
-            report_.detached,     options_,        model_inputs_,     report_.producer};
+            report_.detached,     options_,        model_inputs_,     report_.producer, *this};
   }
   void see_symbol(const std::string& symbol);
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);
@@ -240,6 +240,10 @@ class Importer {
     Packing packing;
     std::vector<UnsupportedNode> refused;
   };
+  std::vector<ValueId> choose(ValueId condition, const Write& then, const Write& otherwise) override;
+  std::vector<ValueId> repeat(ValueId trips, std::vector<ValueId> carried, const Write& write) override;
+  /// The body's outputs, written into the current frame.
+  std::vector<ValueId> write_body(const Write& write, std::span<const ValueId> inputs);
   /// False after an error that concerns both branches.
   bool add_branch(const rt_onnx::GraphProto& graph, const std::string& name, Scope& scope, Branch& branch);
   /// A branch with invalid shapes does not block the other: a run that takes it fails with `refusal`. False

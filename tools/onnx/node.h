@@ -19,6 +19,7 @@
 
 #include "runtime/graph/emitter.h"
 #include "tools/compiler/builder.h"
+#include "tools/onnx/bodies.h"
 #include "tools/onnx/import.h"
 
 namespace rt_onnx {
@@ -48,6 +49,7 @@ struct ImportNotes {
   const ImportOptions& options;
   std::span<const std::string> model_inputs;  ///< that could be given with --constant
   std::string_view producer;                  ///< that wrote the model, "" where it does not say
+  BodyWriter& bodies;
 };
 
 class NodeContext {
@@ -82,6 +84,7 @@ class NodeContext {
   void set_strings(ValueId id, StringList list) { notes_.strings[id] = std::move(list); }
   /// Whether PyTorch wrote the model, whose meaning counts where it differs from ONNX's definition.
   bool is_from_pytorch() const { return notes_.producer.starts_with("pytorch"); }
+  BodyWriter& bodies() const { return notes_.bodies; }
   void warn(std::string text) const { notes_.warnings.push_back(std::move(text)); }
   /// For the model's metadata.
   void add_metadata(const std::string& key, std::string value) { notes_.metadata[key] = std::move(value); }

@@ -1,5 +1,8 @@
 // Activation functions.
 #include "tools/onnx/activations.h"
+
+#include <limits>
+
 #include "tools/onnx/node.h"
 #include "tools/onnx/shapes.h"
 
@@ -178,7 +181,34 @@ Status prelu(NodeContext& c) {
   return c.result(c.emit.emit(op::WhereAttributes{}, {below, c.emit.mul(x, slope), x}));
 }
 
+Status standard_swiglu(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  const SwiGlu function{.alpha = c.real("alpha", 1)};
+  return c.result(function.of(c.emit, c.input(0), c.input(1)));
+}
+
+// (gate, up), or both side by side on the last axis. A limit of 0 or less: none.
+Status clamped_swiglu(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 2));
+  c.ignore({"round_activation"});
+  SwiGlu function{.alpha = c.real("activation_alpha", 1), .beta = c.real("activation_beta", 0)};
+  if (const float limit = c.real("limit", 0); limit > 0) function.limit = limit;
+  ValueId gate = c.input(0), linear = c.input(1);
+  if (linear == kNoValue) {
+    const int last = c.rank() - 1;
+    const int64_t both = last < 0 ? -1 : c.extent(0, last);
+    if (both < 0 || both % 2 != 0)
+      return cannot("a gate and a linear half side by side on an axis of extent ", both,
+                    "; expected a known even one");
+    linear = slice(c.emit, gate, last, both / 2, both);
+    gate = slice(c.emit, gate, last, 0, both / 2);
+  }
+  return c.result(function.of(c.emit, gate, linear));
+}
+
 constexpr ImportRow kActivationRows[] = {
+    {"", "SwiGLU", 26, kNewestOpset, standard_swiglu},
+    {"com.microsoft", "SwiGLU", 1, kNewestOpset, clamped_swiglu},
     {"", "Relu", 1, kNewestOpset, plain<op::ReluAttributes>},
     {"", "Tanh", 1, kNewestOpset, plain<op::TanhAttributes>},
     {"", "Sigmoid", 1, kNewestOpset, plain<op::SigmoidAttributes>},
@@ -208,6 +238,23 @@ constexpr ImportRow kActivationRows[] = {
 
 std::span<const ImportRow> rows_activation() {
   return kActivationRows;
+}
+
+ValueId SwiGlu::of(Emitter& e, ValueId gate, ValueId linear) const {
+  const auto clipped = [&](ValueId x, float low) {
+    op::ClipAttributes attributes;
+    attributes.minimum = low;
+    attributes.maximum = *limit;
+    return e.emit(attributes, {x});
+  };
+  if (limit) {
+    gate = clipped(gate, std::numeric_limits<float>::lowest());
+    linear = clipped(linear, -*limit);
+  }
+  if (beta != 0) linear = e.add(linear, e.scalar_like(beta, linear));
+  if (alpha == 1) return e.mul(e.emit(op::SiluAttributes{}, {gate}), linear);
+  const ValueId scaled = e.mul(gate, e.scalar_like(alpha, gate));
+  return e.mul(e.mul(gate, e.emit(op::SigmoidAttributes{}, {scaled})), linear);
 }
 
 Result<ValueId> activated(NodeContext& c, ValueId x, std::string_view name,

@@ -1,4 +1,4 @@
-// Attention, operators exported around it (rotary embeddings, caches, gates), and its recurrent variants.
+// Attention, and operators exported around it: rotary embeddings and caches.
 #include "runtime/ops/attention.h"
 
 #include <cmath>
@@ -152,7 +152,7 @@ Status rotary_embedding(NodeContext& c) {
   return c.result(rank == 3 ? merge_heads(c.emit, y) : y);
 }
 
-// --- caches and gates
+// --- caches
 
 Status tensor_scatter(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 3));
@@ -165,173 +165,10 @@ Status tensor_scatter(NodeContext& c) {
   return c.result(c.emit.emit(attributes, {c.input(0), c.input(1), c.input(2)}));
 }
 
-// a sigmoid(alpha a)
-ValueId swish(NodeContext& c, ValueId a, float alpha) {
-  if (alpha == 1) return c.emit.emit(op::SiluAttributes{}, {a});
-  const ValueId scaled = c.emit.mul(a, c.emit.scalar_like(static_cast<double>(alpha), a));
-  return c.emit.mul(a, c.emit.emit(op::SigmoidAttributes{}, {scaled}));
-}
-
-Status swiglu(NodeContext& c) {
-  RT_TRY(c.expect_inputs(2, 2));
-  return c.result(c.emit.mul(swish(c, c.input(0), c.real("alpha", 1)), c.input(1)));
-}
-
-// A depthwise convolution over x [B,C,L], preceded by the last k - 1 columns of the past.
-Status causal_conv(NodeContext& c) {
-  RT_TRY(c.expect_inputs(2, 4));
-  const std::string activation = c.string("activation", "none");
-  if (activation != "none" && activation != "silu" && activation != "swish")
-    return invalid_model("activation: expected none, silu or swish, found ", activation);
-  if (c.rank(0) != 3 || c.rank(1) != 3)
-    return invalid_model("expected an input [B,C,L] and a weight [C,1,k]");
-  const int64_t channels = c.extent(1, 0), kernel = c.extent(1, 2);
-  if (channels < 1 || kernel < 1) return cannot("the extents of the weight are not known");
-  op::PadAttributes zeros;
-  ValueId x = c.input(0);
-  if (c.has(3))
-    x = concat(c.emit, std::array{c.input(3), x}, 2);
-  else
-    x = c.emit.emit(zeros, {x, c.emit.ints(std::array<int64_t, 6>{0, 0, kernel - 1, 0, 0, 0})});
-  op::ConvAttributes conv;
-  conv.groups = channels;
-  const ValueId weight = transposed(c.emit, c.input(1), {0, 2, 1});
-  ValueId y = c.emit.emit(std::move(conv), {to_channels_last(c.emit, x), weight});
-  if (c.has(2)) y = c.emit.add(y, c.input(2));
-  if (activation != "none") y = swish(c, y, 1);
-  op::SliceAttributes last;
-  last.axes = {2};
-  last.steps = {1};
-  const ValueId end = c.emit.ints(std::array{std::numeric_limits<int64_t>::max()});
-  c.outputs = {to_channels_first(c.emit, y),
-               c.emit.emit(std::move(last), {x, dims_product(c.emit, c.input(0), 2, 3), end})};
-  c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
-  return {};
-}
-
-// --- LinearAttention: a state [B,G,K,V] that every position decays, corrects and adds to, then reads
-
-enum LinearInput : size_t { kState = 3, kDecay, kBeta };
-
-/// Each position becomes a handful of nodes.
-constexpr int64_t kMostPositions = 1024;
-
-struct LinearRule {
-  bool gated, delta;
-};
-
-Result<LinearRule> linear_rule(NodeContext& c) {
-  const std::string name = c.string("update_rule", "gated_delta");
-  if (name != "linear" && name != "gated" && name != "delta" && name != "gated_delta")
-    return invalid_model("update_rule: expected linear, gated, delta or gated_delta, found ", name);
-  const LinearRule rule{name.starts_with("gated"), name.ends_with("delta")};
-  if (rule.gated != c.has(kDecay)) return invalid_model(name, rule.gated ? " needs" : " has no", " decay");
-  if (rule.delta != c.has(kBeta)) return invalid_model(name, rule.delta ? " needs" : " has no", " beta");
-  return rule;
-}
-
-// The operands of the recurrence, each with the positions at axis 2.
-struct LinearOperands {
-  ValueId query;  // [B,G,T,H / G,K], scaled
-  ValueId key, value;
-  ValueId decay = kNoValue;  // factors [B,G,T,K or 1]
-  ValueId beta = kNoValue;   // [B,G or 1,T,1]
-  ValueId state = kNoValue;
-};
-
-ValueId in_f32(NodeContext& c, ValueId x) {
-  const bool narrow = c.value(x).dtype == DType::F16 || c.value(x).dtype == DType::BF16;
-  return narrow ? c.emit.cast(x, DType::F32) : x;
-}
-
-Result<LinearOperands> linear_operands(NodeContext& c, int64_t heads, int64_t groups) {
-  for (size_t i : {kQuery, kKey, kValue})
-    if (c.rank(i) != 3 || c.extent(i, 2) < 0) return cannot("inputs other than [B,T,width] of known width");
-  const int64_t width = c.extent(kQuery, 2) / heads, value_width = c.extent(kValue, 2) / groups;
-  LinearOperands all{};
-  std::vector<Extent> grouped = extents_of(c.emit, c.input(kQuery));
-  grouped.back() = Extent::of(groups);
-  grouped.insert(grouped.end(), {Extent::of(heads / groups), Extent::of(width)});
-  const float scale = c.real("scale", 0);
-  const double factor = scale != 0 ? static_cast<double>(scale) : 1 / std::sqrt(static_cast<double>(width));
-  const ValueId query =
-      c.emit.transpose(reshape_to(c.emit, in_f32(c, c.input(kQuery)), grouped), {0, 2, 1, 3, 4});
-  all.query = c.emit.mul(query, c.emit.scalar_like(factor, query));
-  RT_ASSIGN(const ValueId key, split_heads(c.emit, c.input(kKey), groups));
-  RT_ASSIGN(const ValueId value, split_heads(c.emit, c.input(kValue), groups));
-  all.key = in_f32(c, key);
-  all.value = in_f32(c, value);
-  if (c.has(kDecay)) {
-    RT_ASSIGN(const ValueId decay, split_heads(c.emit, c.input(kDecay), groups));
-    all.decay = c.emit.emit(op::ExpAttributes{}, {in_f32(c, decay)});
-  }
-  if (c.has(kBeta)) {
-    RT_ASSIGN(const ValueId beta, split_heads(c.emit, c.input(kBeta), c.extent(kBeta, 2) == 1 ? 1 : groups));
-    all.beta = in_f32(c, beta);
-  }
-  if (c.has(kState)) {
-    all.state = in_f32(c, c.input(kState));
-    return all;
-  }
-  op::ConstantOfShapeAttributes zeros;
-  zeros.dtype = static_cast<uint8_t>(c.value(all.query).dtype);
-  const Extent shape[] = {Extent::dim(c.emit, c.input(kQuery), 0), Extent::of(groups), Extent::of(width),
-                          Extent::of(value_width)};
-  all.state = c.emit.emit(zeros, {shape_vector(c.emit, shape)});
-  return all;
-}
-
-Status linear_attention(NodeContext& c) {
-  RT_TRY(c.expect_inputs(3, 6));
-  c.ignore({"chunk_size"});
-  RT_ASSIGN(const LinearRule rule, linear_rule(c));
-  const int64_t heads = c.integer("q_num_heads", 0), groups = c.integer("kv_num_heads", 0);
-  if (heads < 1 || groups < 1 || heads % groups != 0)
-    return invalid_model("expected query heads that are a multiple of the key heads, found ", heads, " and ",
-                         groups);
-  RT_ASSIGN(const LinearOperands all, linear_operands(c, heads, groups));
-  const int64_t length = c.extent(kQuery, 1);
-  if (length < 1 || length > kMostPositions)
-    return cannot("sequences of unknown length or of more than ", kMostPositions,
-                  " positions; fix the length with --dim");
-  op::MatMulAttributes outer;
-  outer.transpose_a = true;
-  ValueId state = all.state;
-  std::vector<ValueId> results;
-  for (int64_t t = 0; t < length && c.emit.status().ok(); ++t) {
-    const auto at = [&](ValueId x) { return slice(c.emit, x, 2, t, t + 1); };
-    const ValueId key = at(all.key);
-    ValueId value = at(all.value);
-    if (rule.gated) state = c.emit.mul(state, c.emit.transpose(at(all.decay), {0, 1, 3, 2}));
-    if (rule.delta) {
-      const ValueId stored = c.emit.emit(op::MatMulAttributes{}, {key, state});
-      value = c.emit.mul(at(all.beta), c.emit.sub(value, stored));
-    }
-    state = c.emit.add(state, c.emit.emit(outer, {key, value}));
-    const int axis[] = {2};
-    const ValueId query = squeeze(c.emit, at(all.query), axis);
-    results.push_back(unsqueeze(c.emit, c.emit.emit(op::MatMulAttributes{}, {query, state}), axis));
-  }
-  if (!c.emit.status().ok()) return {};
-  const ValueId y = c.emit.transpose(concat(c.emit, results, 2), {0, 2, 1, 3, 4});
-  std::vector<Extent> joined = extents_of(c.emit, c.input(kQuery));
-  joined.back() = Extent::of(c.extent(kValue, 2) / groups * heads);
-  const DType state_type = c.has(kState) ? c.dtype(kState) : c.dtype();
-  const auto in_type = [&](ValueId x, DType dtype) {
-    return c.value(x).dtype == dtype ? x : c.emit.cast(x, dtype);
-  };
-  c.outputs = {in_type(reshape_to(c.emit, y, joined), c.dtype()), in_type(state, state_type)};
-  c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
-  return {};
-}
-
 constexpr ImportRow kAttentionRows[] = {
     {"", "Attention", 23, kNewestOpset, attention},
     {"", "RotaryEmbedding", 23, kNewestOpset, rotary_embedding},
     {"", "TensorScatter", 24, kNewestOpset, tensor_scatter},
-    {"", "SwiGLU", 26, kNewestOpset, swiglu},
-    {"", "LinearAttention", 26, kNewestOpset, linear_attention},
-    {"", "CausalConvWithState", 26, kNewestOpset, causal_conv},
 };
 
 }  // namespace

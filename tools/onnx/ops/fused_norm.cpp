@@ -46,6 +46,38 @@ Status skip_rms_norm(NodeContext& c) {
   return {};
 }
 
+// (x [..,H C], scale [C], gate): the norm over each C elements, times the gate's activation, all in f32.
+Status gated_rms_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 3));
+  const std::string activation = c.string("activation", "silu");
+  if (activation != "silu" && activation != "swish" && activation != "sigmoid")
+    return invalid_model("activation: expected silu, swish or sigmoid, found ", activation);
+  const int64_t size = c.rank(1) == 1 ? c.extent(1, 0) : -1;
+  if (c.rank() < 1 || size < 1) return cannot("a scale of other than one known extent");
+  Emitter& e = c.emit;
+  const auto wide = [&](size_t i) {
+    return c.dtype(i) == DType::F32 ? c.input(i) : e.cast(c.input(i), DType::F32);
+  };
+  std::vector<Extent> groups = extents_of(e, c.input(0));
+  groups.back() =
+      Extent::of(groups.back().is_number() && groups.back().number >= 0 ? groups.back().number / size : -1);
+  groups.push_back(Extent::of(size));
+  const ValueId x = reshape_to(e, wide(0), groups);
+  ValueId y = rms_normalized(c, x, wide(1), c.rank(), c.real("epsilon", 1e-5f), false).y;
+  y = reshape_to(e, y, extents_of(e, c.input(0)));
+  const ValueId gate = wide(2);
+  y = e.mul(y, activation == "sigmoid" ? e.emit(op::SigmoidAttributes{}, {gate})
+                                       : e.emit(op::SiluAttributes{}, {gate}));
+  return c.result(c.dtype() == DType::F32 ? y : e.cast(y, c.dtype()));
+}
+
+// (x, y, gate [..,1]): x + y gate
+Status gated_add(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 4));
+  if (c.has(3)) return cannot("gate_weight is not supported; export for the CPU");
+  return c.result(c.emit.add(c.input(0), c.emit.mul(c.input(1), c.input(2))));
+}
+
 // --- embeddings
 
 /// Per-tensor scale and zero point; none for tensors that are not quantized.
@@ -152,6 +184,8 @@ Status quantized_embed_layer_norm(NodeContext& c) {
 constexpr ImportRow kFusedNormRows[] = {
     {"com.microsoft", "SkipLayerNormalization", 1, kNewestOpset, skip_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, kNewestOpset, skip_rms_norm},
+    {"com.microsoft", "GatedRMSNorm", 1, kNewestOpset, gated_rms_norm},
+    {"com.microsoft", "GatedAdd", 1, kNewestOpset, gated_add},
     {"com.microsoft", "EmbedLayerNormalization", 1, kNewestOpset, embed_layer_norm},
     {"com.microsoft", "QEmbedLayerNormalization", 1, kNewestOpset, quantized_embed_layer_norm},
 };

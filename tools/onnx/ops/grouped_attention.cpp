@@ -3,8 +3,10 @@
 //
 // The cache may have more positions than are valid, and the number of valid ones may differ between the
 // sequences of a batch: new keys are written at the positions given by seqlens_k, and a query attends to
-// positions up to its own.
+// positions up to its own. With sliding_window_cache it holds only the last positions.
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 
 #include "tools/onnx/heads.h"
@@ -64,8 +66,6 @@ Status refuse_grouped(NodeContext& c) {
       return cannot(name, " ", type, ": quantized caches are not supported; export with a cache of floats");
   if (c.has(kKeyScale) || c.has(kValueScale))
     return cannot("quantized caches are not supported; export with a cache of floats");
-  if (c.integer("sliding_window_cache", 0) != 0)
-    return cannot("a cache as short as the window is not supported; export without sliding_window_cache");
   if (c.has(kQueryLengths))
     return cannot("query_seqlens is not supported; export without padded chunks of queries");
   c.ignore({"kv_cache_bit_width", "qk_output"});  // qk_output: of the fourth output, which is refused
@@ -211,16 +211,10 @@ ValueId padded(Emitter& e, ValueId x, int axis, ValueId before, ValueId after) {
   return e.emit(op::PadAttributes{}, {x, concat_values(e, pads), e.scalar_like(0, x)});
 }
 
-/// An attention sink: a per-head score in the softmax without a key. It becomes a key of zeros in front,
-/// whose score is what the mask adds, with a value of zeros.
-struct SinkOperands {
-  ValueId key = kNoValue, value = kNoValue, mask = kNoValue;
-};
-SinkOperands with_sink(NodeContext& c, const op::AttentionAttributes& limits, const Group& all,
-                       const CachePositions& positions, ValueId bias) {
+/// Bool [B or 1,1,S,K]: which keys, at positions `at` (i64, broadcast to [B,1,S,K]), a query attends to.
+ValueId seen_keys(NodeContext& c, const op::AttentionAttributes& limits, const Group& all,
+                  const CachePositions& positions, ValueId at) {
   Emitter& e = c.emit;
-  const ValueId zero = one_number(e, 0), one = one_number(e, 1), keys = length_of(e, all.key);
-  const ValueId at = positions_along(e, all.key, 2);
   const ValueId own = unsqueeze(e, positions_of(e, all, positions), {{1, 3}});  // [B,1,S,1]
   ValueId seen = kNoValue;
   if (limits.causal)
@@ -231,19 +225,108 @@ SinkOperands with_sink(NodeContext& c, const op::AttentionAttributes& limits, co
     const ValueId from = e.sub(own, e.scalar(static_cast<double>(limits.left_window), DType::I64));
     seen = e.emit(op::AndAttributes{}, {seen, e.emit(op::GreaterOrEqualAttributes{}, {at, from})});
   }
+  return seen;
+}
+
+/// What is added to the scores: the bias, if any, and minus infinity for keys that are not seen.
+ValueId mask_of(Emitter& e, ValueId seen, ValueId bias) {
   const DType real = bias == kNoValue ? DType::F32 : e.value(bias).dtype;
-  const ValueId left = bias == kNoValue ? e.scalar(0, real) : bias;
-  const ValueId hidden = e.scalar(-std::numeric_limits<double>::infinity(), real);
+  return e.emit(op::WhereAttributes{}, {seen, bias == kNoValue ? e.scalar(0, real) : bias,
+                                        e.scalar(-std::numeric_limits<double>::infinity(), real)});
+}
+
+/// An attention sink: a per-head score in the softmax without a key. It becomes a key of zeros in front,
+/// whose score is what the mask adds, with a value of zeros.
+struct SinkOperands {
+  ValueId key = kNoValue, value = kNoValue, mask = kNoValue;
+};
+SinkOperands with_sink(NodeContext& c, const Group& all, ValueId mask) {
+  Emitter& e = c.emit;
+  const ValueId zero = one_number(e, 0), one = one_number(e, 1);
+  const DType real = e.value(mask).dtype;
   SinkOperands result;
-  result.mask = padded(e, e.emit(op::WhereAttributes{}, {seen, left, hidden}), 3, one, zero);
+  result.mask = padded(e, mask, 3, one, zero);
   if (c.has(kHeadSink)) {
     ValueId sink = reshape_to(e, c.input(kHeadSink), {1, -1, 1, 1});
     if (e.value(sink).dtype != real) sink = e.cast(sink, real);
-    result.mask = e.add(result.mask, padded(e, sink, 3, zero, keys));
+    result.mask = e.add(result.mask, padded(e, sink, 3, zero, length_of(e, all.key)));
   }
   result.key = padded(e, all.key, 2, one, zero);
   result.value = padded(e, all.value, 2, one, zero);
   return result;
+}
+
+// --- a cache that holds the last positions only
+
+/// Rows [0, resident) of the past hold the positions just before the new ones, in order.
+struct WindowedCache {
+  ValueId at = kNoValue;    ///< i64 [B,1,1,C+S]: positions of the past's rows and the new ones
+  ValueId rows = kNoValue;  ///< i64 [B,1,C']: which of these rows the next step's cache keeps
+};
+
+// The rows that a cache of `capacity` rows holds of `count` positions: all of them, or as many as are left
+// when it drops the oldest `slack` at a time, as few times as make the rest fit.
+ValueId resident_of(Emitter& e, ValueId count, ValueId capacity, ValueId slack) {
+  const ValueId beyond = larger(e, e.sub(count, capacity), one_number(e, 0));
+  const ValueId times = e.div(e.add(beyond, e.sub(slack, one_number(e, 1))), slack);
+  return e.sub(count, e.mul(slack, times));
+}
+
+// A past with fewer rows than the window, as none before the first prompt, grows up to the window.
+WindowedCache windowed_cache(NodeContext& c, const Group& all, const CachePositions& positions,
+                             int64_t window) {
+  Emitter& e = c.emit;
+  const ValueId one = one_number(e, 1), width = one_number(e, window);
+  const ValueId fresh = length_of(e, all.key), before = positions.first;
+  const ValueId capacity = length_of(e, c.input(kGroupedPastKey));
+  const ValueId both = e.add(capacity, fresh);
+  const ValueId next = larger(e, capacity, e.emit(op::MinimumAttributes{}, {both, width}));
+  const auto slack_of = [&](ValueId rows) { return larger(e, e.add(e.sub(rows, width), one), one); };
+  const auto column = [&](ValueId x) { return reshape_to(e, x, {-1, 1}); };
+
+  const ValueId resident = resident_of(e, before, capacity, slack_of(capacity));
+  const ValueId first = column(e.sub(before, resident));  // the position of the past's first row
+  const auto counting_to = [&](ValueId count) {
+    return unsqueeze(e, counting(c.emit, e.reshape(count, e.ints({}))), {{0}});
+  };
+  const ValueId row = counting_to(both);  // [1,C+S]
+  const ValueId in_past = e.emit(op::LessAttributes{}, {row, column(resident)});
+  const ValueId is_fresh = e.emit(op::GreaterOrEqualAttributes{}, {row, capacity});
+  const ValueId of_fresh = e.add(e.sub(row, capacity), column(before));
+  const ValueId never = e.scalar(static_cast<double>(int64_t{1} << 40), DType::I64);  // after every query
+  const ValueId of_past = e.emit(op::WhereAttributes{}, {in_past, e.add(row, first), never});
+  WindowedCache cache;
+  cache.at = unsqueeze(e, e.emit(op::WhereAttributes{}, {is_fresh, of_fresh, of_past}), {{1, 2}});
+
+  const ValueId kept = resident_of(e, positions.valid, next, slack_of(next));
+  const ValueId position = e.add(counting_to(next), column(e.sub(positions.valid, kept)));  // [B,C']
+  const ValueId from_past = e.sub(position, first);
+  const ValueId from_fresh = e.add(e.sub(position, column(before)), capacity);
+  const ValueId is_new = e.emit(op::GreaterOrEqualAttributes{}, {position, column(before)});
+  const ValueId source = e.emit(op::WhereAttributes{}, {is_new, from_fresh, from_past});
+  // Rows after those that are kept are not specified: any.
+  cache.rows = unsqueeze(e, e.emit(op::MinimumAttributes{}, {source, e.sub(both, one)}), {{1}});
+  return cache;
+}
+
+// Rows of x [B,G,K,D] by index [B,1,C]: [B,G,C,D], each row copied as a whole.
+ValueId rows_by_head(compiler::Builder& e, ValueId x, ValueId rows) {
+  const ValueId heads = dims_product(e, x, 0, 2), keys = length_of(e, x);
+  const ValueId head = counting(e, e.reshape(heads, e.ints({})));
+  const ValueId start =
+      e.reshape(e.mul(head, keys),
+                concat_values(e, {dims_product(e, x, 0, 1), dims_product(e, x, 1, 2), one_number(e, 1)}));
+  const std::vector<Extent> flat{Extent::of(-1), Extent::dim(e, x, 3)};
+  return take(e, reshape_to(e, x, flat), e.add(rows, start), 0);
+}
+
+Status check_windowed(NodeContext& c, int64_t window) {
+  if (window < 1 || c.integer("causal", 1) == 0)
+    return invalid_model("sliding_window_cache needs a causal mask and local_window_size, found ", window);
+  if (!c.has(kGroupedPastKey)) return invalid_model("sliding_window_cache needs past_key and past_value");
+  if (c.has(kGroupedBias))
+    return cannot("attention_bias together with sliding_window_cache; export without sliding_window_cache");
+  return {};
 }
 
 Result<op::AttentionAttributes> grouped_attributes(NodeContext& c) {
@@ -260,39 +343,61 @@ Result<op::AttentionAttributes> grouped_attributes(NodeContext& c) {
 Status group_query_attention(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 17));
   RT_TRY(refuse_grouped(c));
-  Emitter& e = c.emit;
+  compiler::Builder& e = c.emit;
   RT_ASSIGN(Group all, grouped_heads(c));
   RT_ASSIGN(const op::AttentionAttributes attributes, grouped_attributes(c));
   const bool sink = c.integer("smooth_softmax", 0) == 1 || c.has(kHeadSink);
+  // A cache that becomes a state holds all positions, of which the mask leaves the window.
+  const bool windowed = c.integer("sliding_window_cache", 0) != 0 && !c.options.caches_grow;
+  const int64_t window = c.integer("local_window_size", -1);
+  if (windowed) RT_TRY(check_windowed(c, window));
   if (!e.status().ok()) return {};
   const CachePositions positions = cache_positions_of(c, all);
   RT_TRY(rotate(c, positions, all));
-  all.key = with_fresh(c, kGroupedPastKey, all.key, positions);
-  all.value = with_fresh(c, kGroupedPastValue, all.value, positions);
+  ValueId at = kNoValue;
+  Group next;
+  if (windowed) {
+    const WindowedCache cache = windowed_cache(c, all, positions, window);
+    at = cache.at;
+    all.key = concat(e, std::array{c.input(kGroupedPastKey), all.key}, 2);
+    all.value = concat(e, std::array{c.input(kGroupedPastValue), all.value}, 2);
+    next.key = rows_by_head(e, all.key, cache.rows);
+    next.value = rows_by_head(e, all.value, cache.rows);
+  } else {
+    next.key = all.key = with_fresh(c, kGroupedPastKey, all.key, positions);
+    next.value = all.value = with_fresh(c, kGroupedPastValue, all.value, positions);
+    if (sink) at = positions_along(e, all.key, 2);
+  }
   if (!e.status().ok()) return {};
   const ValueId bias = bias_for(c, all.key);
   ValueId y = kNoValue;
-  if (sink) {
+  if (at != kNoValue) {
     if (positions.valid == kNoValue && !attributes.causal)
       return cannot("a sink without a causal mask in a cache that grows; convert without --cache-length");
-    const SinkOperands with = with_sink(c, attributes, all, positions, bias);
+    ValueId mask = mask_of(e, seen_keys(c, attributes, all, positions, at), bias);
+    if (sink) {
+      const SinkOperands with = with_sink(c, all, mask);
+      all.key = with.key;
+      all.value = with.value;
+      mask = with.mask;
+    }
     op::AttentionAttributes plain;
     plain.scale = attributes.scale;
     plain.softcap = attributes.softcap;
-    y = e.emit(plain, {all.query, with.key, with.value, with.mask});
+    y = e.emit(plain, {all.query, all.key, all.value, mask});
   } else {
     const ValueId valid = attributes.causal ? kNoValue : positions.valid;
     y = e.emit(attributes, {all.query, all.key, all.value, bias, valid, positions.first});
   }
-  c.outputs = {merge_heads(e, y), all.key, all.value};
+  c.outputs = {merge_heads(e, y), next.key, next.value};
   return {};
 }
 
 // --- RotaryEmbedding
 
-// (x [B,S,width] or [B,H,S,D], positions [1] or [B,S], cosines, sines [positions, R/2])
-Status rotary_by_position(NodeContext& c) {
-  RT_TRY(c.expect_inputs(4, 4));
+/// Rotates x [B,S,width] or [B,H,S,D]. by_position: what an input, [positions, R/2], is at the positions of x
+/// by heads: cosines or sines [B,S,R/2].
+Status rotated(NodeContext& c, const std::function<ValueId(size_t input, ValueId by_heads)>& by_position) {
   Emitter& e = c.emit;
   c.ignore({"scale", "is_packed_batching"});  // which ONNX Runtime's kernels do not read
   op::RotaryEmbeddingAttributes attributes;
@@ -310,20 +415,63 @@ Status rotary_by_position(NodeContext& c) {
     RT_ASSIGN(x, split_heads(e, x, heads));
   }
   if (attributes.rotary_dimension == 0) attributes.rotary_dimension = 2 * half;
-  ValueId ids = c.input(1);
-  if (c.rank(1) == 1) {  // the first position
-    const ValueId steps = unsqueeze(e, positions_along(e, x, 2), {{0}});
-    ids = e.add(steps, reshape_to(e, e.cast(ids, DType::I64), {1, 1}));
-  }
-  const ValueId cosines = e.emit(op::GatherAttributes{}, {c.input(2), ids});
-  const ValueId sines = e.emit(op::GatherAttributes{}, {c.input(3), ids});
-  const ValueId y = e.emit(attributes, {x, cosines, sines});
+  const ValueId y = e.emit(attributes, {x, by_position(2, x), by_position(3, x)});
   return c.result(rank == 3 ? merge_heads(e, y) : y);
+}
+
+// (x, positions [1] or [B,S], cosines, sines)
+Status rotary_by_position(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 4));
+  return rotated(c, [&c](size_t input, ValueId x) {
+    Emitter& e = c.emit;
+    ValueId ids = c.input(1);
+    if (c.rank(1) == 1) {  // the first position
+      const ValueId steps = unsqueeze(e, positions_along(e, x, 2), {{0}});
+      ids = e.add(steps, reshape_to(e, e.cast(ids, DType::I64), {1, 1}));
+    }
+    return e.emit(op::GatherAttributes{}, {c.input(input), ids});
+  });
+}
+
+/// For each of the columns, whether it is rotated by the position in time, height or width: f32 or the like
+/// [3,1,1,columns] of 0 and 1. Sections side by side, or height and width in turn after each of time's
+/// columns.
+ValueId stream_of_columns(Emitter& e, std::span<const int64_t> sections, bool in_turn, DType dtype) {
+  const int64_t columns = sections[0] + sections[1] + sections[2];
+  std::vector<double> chosen(static_cast<size_t>(3 * columns), 0);
+  for (int64_t column = 0; column < columns; ++column) {
+    int64_t stream = column < sections[0] ? 0 : column < sections[0] + sections[1] ? 1 : 2;
+    if (in_turn) {
+      const int64_t turn = column % 3;
+      stream = turn > 0 && column < 3 * sections[static_cast<size_t>(turn)] ? turn : 0;
+    }
+    chosen[static_cast<size_t>(stream * columns + column)] = 1;
+  }
+  return float_values(e, {3, 1, 1, columns}, chosen, dtype);
+}
+
+// (x, positions [3,B,S] in time, height and width, cosines, sines)
+Status rotary_by_three_positions(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 4));
+  const std::vector<int64_t> sections = c.integers("mrope_section");
+  const int64_t layout = c.integer("mrope_layout", 0);
+  if (layout != 0 && layout != 1) return invalid_model("mrope_layout: expected 0 or 1, found ", layout);
+  if (c.rank(1) != 3) return invalid_model("expected position_ids [3,B,S], found rank ", c.rank(1));
+  const int64_t columns = c.rank(2) == 2 ? c.extent(2, 1) : -1;
+  if (sections.size() != 3 || std::ranges::any_of(sections, [](int64_t n) { return n < 0; }) ||
+      sections[0] + sections[1] + sections[2] != columns)
+    return invalid_model("mrope_section: expected 3 numbers whose sum is the cosines' width, ", columns);
+  return rotated(c, [&](size_t input, ValueId) {
+    Emitter& e = c.emit;
+    const ValueId rows = e.emit(op::GatherAttributes{}, {c.input(input), c.input(1)});  // [3,B,S,columns]
+    return e.reduce_sum(e.mul(rows, stream_of_columns(e, sections, layout == 1, c.dtype(input))), {0}, false);
+  });
 }
 
 constexpr ImportRow kGroupedAttentionRows[] = {
     {"com.microsoft", "GroupQueryAttention", 1, kNewestOpset, group_query_attention},
     {"com.microsoft", "RotaryEmbedding", 1, kNewestOpset, rotary_by_position},
+    {"com.microsoft", "MRotaryEmbedding", 1, kNewestOpset, rotary_by_three_positions},
 };
 
 }  // namespace

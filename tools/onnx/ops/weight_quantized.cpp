@@ -1,9 +1,7 @@
-// Matmuls with blockwise-quantized weights (com.microsoft MatMulNBits): a matmul with symmetric 4- or 8-bit
-// weights; other zero points subtract a second matmul, of the sums of x over the blocks.
-#include <array>
-#include <cstring>
-
-#include "runtime/core/element.h"
+// Blockwise-quantized weights of com.microsoft. MatMulNBits: a matmul with symmetric 4- or 8-bit weights;
+// other zero points subtract a second matmul, of the sums of x over the blocks. GatherBlockQuantized: the
+// rows are gathered as they are stored and dequantized afterwards.
+#include "tools/onnx/blocked.h"
 #include "tools/onnx/node.h"
 #include "tools/onnx/shapes.h"
 
@@ -19,13 +17,6 @@ enum BlockedInput : size_t {
   kBlockedBias
 };
 
-struct Blocking {
-  int64_t k = 0, n = 0, bits = 4, size = 0;
-
-  int64_t blocks() const { return (k + size - 1) / size; }
-  int64_t middle() const { return int64_t{1} << (bits - 1); }
-};
-
 Result<Blocking> blocking_of(NodeContext& c) {
   Blocking b{c.integer("K", 0), c.integer("N", 0), c.integer("bits", 4), c.integer("block_size", 0)};
   c.ignore({"accuracy_level"});  // how a runtime may round x
@@ -39,75 +30,7 @@ Result<Blocking> blocking_of(NodeContext& c) {
   if (c.integer("weight_prepacked", 0) != 0)
     return cannot("weights in the layout of one device; export without prepacking");
   if (c.has(kGroupIndex)) return cannot("g_idx is not supported; quantize without reordered groups");
-  const Value& weight = c.value(c.input(kBlockedWeight));
-  int64_t bytes = 1;
-  for (const Dim& dim : weight.dims) bytes *= dim.is_known() ? dim.extent : -1;
-  if (weight.dtype != DType::U8 || bytes != b.n * b.blocks() * (b.size * b.bits / 8))
-    return invalid_model("expected ", b.n, " x ", b.blocks(), " blocks of ", b.size * b.bits / 8,
-                         " bytes as weights, found ", name_of(weight.dtype), " of ", bytes, " elements");
   return b;
-}
-
-/// Quantized value i of those packed into bytes, the first in the low bits.
-int64_t packed_number(const std::byte* bytes, int64_t i, int64_t bits) {
-  const int64_t per_byte = 8 / bits;
-  const auto byte = std::to_integer<unsigned>(bytes[i / per_byte]);
-  return static_cast<int64_t>((byte >> static_cast<unsigned>(i % per_byte * bits)) & ((1u << bits) - 1));
-}
-
-/// In the format of WeightQuantizedMatMul: pairs of 4-bit values less 8, or signed bytes.
-Result<ValueId> blocked_weight(NodeContext& c, const Blocking& b) {
-  const int64_t columns = b.blocks() * b.size;
-  const ValueId weight = c.input(kBlockedWeight);
-  if (b.bits == 4) return reshape_to(c.emit, weight, {b.n, columns / 2});
-  const auto known = c.emit.known_value(weight);
-  if (!known) return cannot("weights of ", b.bits, " bits that are no constant; make them one");
-  TensorInfo info{.dtype = b.bits == 8 ? DType::I8 : DType::U8,
-                  .shape = {b.n, b.bits == 8 ? columns : columns / 2}};
-  std::vector<std::byte> bytes(info.bytes());
-  const auto* from = static_cast<const std::byte*>(known->data);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (b.bits == 8) {
-      bytes[i] = from[i] ^ std::byte{0x80};
-      continue;
-    }
-    const auto code = [&](size_t at) {  // the middle of 2 bits is 2, of 4 bits 8
-      return static_cast<unsigned>(packed_number(from, static_cast<int64_t>(at), 2) + 6);
-    };
-    bytes[i] = static_cast<std::byte>(code(2 * i) | code(2 * i + 1) << 4);
-  }
-  const std::string name = c.value(weight).name;
-  const ValueId id = c.emit.constant(info, Blob::own(std::move(bytes)));
-  if (id != kNoValue) c.emit.graph()[id].name = name;
-  return id;
-}
-
-/// The zero points minus the middle, f32 [N,blocks]; kNoValue where all are the middle.
-Result<ValueId> zero_offsets(NodeContext& c, const Blocking& b) {
-  if (!c.has(kBlockZeros)) return ValueId{kNoValue};
-  Emitter& e = c.emit;
-  const ValueId zeros = c.input(kBlockZeros);
-  if (c.dtype(kBlockZeros) != DType::U8) {
-    const ValueId real = reshape_to(e, zeros, {b.n, b.blocks()});
-    return e.sub(c.dtype(kBlockZeros) == DType::F32 ? real : e.cast(real, DType::F32),
-                 e.scalar(static_cast<double>(b.middle()), DType::F32));
-  }
-  const auto known = c.emit.known_value(zeros);
-  if (!known) return cannot("zero points that are no constant; make them one");
-  const int64_t row = (b.blocks() * b.bits + 7) / 8;
-  if (known->info.elements() != b.n * row)
-    return invalid_model("zero_points: expected ", b.n, " rows of ", row, " bytes, found ", known->info);
-  const TensorInfo info{.dtype = DType::F32, .shape = {b.n, b.blocks()}};
-  std::vector<std::byte> bytes(info.bytes());
-  bool any = false;
-  for (int64_t n = 0; n < b.n; ++n)
-    for (int64_t block = 0; block < b.blocks(); ++block) {
-      const auto* at = static_cast<const std::byte*>(known->data) + n * row;
-      const int64_t offset = packed_number(at, block, b.bits) - b.middle();
-      any = any || offset != 0;
-      store_element(bytes.data(), DType::F32, n * b.blocks() + block, static_cast<double>(offset));
-    }
-  return any ? e.constant(info, Blob::own(std::move(bytes))) : ValueId{kNoValue};
 }
 
 /// x in f32, zero-padded to whole blocks.
@@ -122,20 +45,6 @@ ValueId whole_blocks(NodeContext& c, const Blocking& b) {
   return e.emit(op::PadAttributes{}, {x, e.ints(pads), e.scalar(0, DType::F32)});
 }
 
-/// Matmul of the sums of x over its blocks and the offsets times the scales.
-ValueId matmul_of_offsets(NodeContext& c, const Blocking& b, ValueId x, ValueId factors) {
-  Emitter& e = c.emit;
-  std::vector<Extent> extents = extents_of(e, x);
-  extents.back() = Extent::of(b.blocks());
-  extents.push_back(Extent::of(b.size));
-  op::ReduceSumAttributes last;
-  last.axes = {static_cast<int64_t>(extents.size()) - 1};
-  last.keep_dims = false;
-  op::MatMulAttributes attributes;
-  attributes.transpose_b = true;
-  return e.emit(std::move(attributes), {e.emit(std::move(last), {reshape_to(e, x, extents)}), factors});
-}
-
 Status matmul_n_bits(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 6));
   Emitter& e = c.emit;
@@ -144,21 +53,85 @@ Status matmul_n_bits(NodeContext& c) {
       (c.extent(kBlockedX, c.rank() - 1) >= 0 && c.extent(kBlockedX, c.rank() - 1) != b.k))
     return invalid_model("expected K = ", b.k, " columns of input 0, found ",
                          c.rank() < 1 ? 0 : c.extent(kBlockedX, c.rank() - 1));
-  RT_ASSIGN(const ValueId weight, blocked_weight(c, b));
-  RT_ASSIGN(const ValueId offsets, zero_offsets(c, b));
-  const auto real = [&](ValueId id) { return e.value(id).dtype == DType::F32 ? id : e.cast(id, DType::F32); };
-  const ValueId scales = reshape_to(e, real(c.input(kBlockScales)), {b.n, b.blocks()});
-  const ValueId x = whole_blocks(c, b);
-  op::WeightQuantizedMatMulAttributes attributes;
-  attributes.bits = b.bits == 8 ? 8 : 4;
-  attributes.group_size = b.size;
-  const ValueId bias = c.has(kBlockedBias) ? real(c.input(kBlockedBias)) : kNoValue;
-  ValueId y = e.emit(attributes, {x, weight, scales, bias});
-  if (offsets != kNoValue) y = e.sub(y, matmul_of_offsets(c, b, x, e.mul(offsets, scales)));
+  RT_ASSIGN(const BlockedWeight weight,
+            blocked_weight(c, b, c.input(kBlockedWeight), c.input(kBlockScales), c.input(kBlockZeros)));
+  ValueId bias = c.input(kBlockedBias);
+  if (bias != kNoValue && c.dtype(kBlockedBias) != DType::F32) bias = e.cast(bias, DType::F32);
+  const ValueId y = matmul_blocked(e, whole_blocks(c, b), weight, b, bias);
   return c.result(c.dtype(kBlockedX) == DType::F32 ? y : e.cast(y, c.dtype(kBlockedX)));
 }
 
+// --- GatherBlockQuantized
+
+/// What GatherBlockQuantized reads: the quantized values, and what dequantizes them along `axis`.
+struct BlockTable {
+  ValueId values = kNoValue, scales = kNoValue, zeros = kNoValue;
+  int axis = 0;
+  int64_t bits = 4, block = 0;
+  bool packed = false;  ///< several values in a byte, along the last axis
+
+  ValueId dequantized(Emitter& e) const {
+    ValueId quantized = values, zero = zeros;
+    if (packed) {
+      const DType u8 = DType::U8;
+      quantized = unpacked_values(e, quantized, bits);
+      if (zero == kNoValue)
+        zero = e.emit(op::ExpandAttributes{},
+                      {e.scalar(static_cast<double>(int64_t{1} << (bits - 1)), u8), e.shape_of(scales)});
+      else if (const int last = e.value(scales).rank() - 1; bits < 8)
+        zero = slice_between(e, unpacked_values(e, zero, bits), last, e.ints({{0}}),
+                             dims_product(e, scales, last, last + 1));
+    }
+    op::DequantizeLinearAttributes attributes;
+    attributes.axis = axis;
+    attributes.block_size = block;
+    attributes.to = static_cast<uint8_t>(e.value(scales).dtype);
+    return e.emit(attributes, {quantized, scales, zero});
+  }
+};
+
+Result<BlockTable> block_table_of(NodeContext& c, int gather_axis) {
+  BlockTable table{.values = c.input(0), .scales = c.input(2), .zeros = c.input(3)};
+  RT_ASSIGN(table.axis, c.axis(c.integer("quantize_axis", 1), c.rank()));
+  table.bits = c.integer("bits", 4);
+  table.block = c.integer("block_size", 128);
+  if (c.dtype() != DType::U8 && c.dtype() != DType::I8)
+    return cannot("quantized values of type ", name_of(c.dtype()), "; quantize to 2, 4 or 8 bits");
+  table.packed = c.dtype() == DType::U8 && c.narrow_type(0) == 0;
+  if (table.packed && table.bits != 2 && table.bits != 4 && table.bits != 8)
+    return cannot("values of ", table.bits, " bits; quantize to 2, 4 or 8");
+  if (table.block < 16 || (table.block & (table.block - 1)) != 0)
+    return invalid_model("block_size: expected a power of two of at least 16, found ", table.block);
+  if (table.packed && (gather_axis != 0 || table.axis == 0))
+    return invalid_model("packed values: expected gather_axis 0 and another quantize_axis, found ",
+                         gather_axis, " and ", table.axis);
+  if (c.rank(2) != c.rank() || (c.has(3) && c.rank(3) != c.rank()))
+    return invalid_model("expected scales and zero points of the data's rank ", c.rank(), ", found ",
+                         c.rank(2));
+  return table;
+}
+
+Status gather_block_quantized(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 4));
+  Emitter& e = c.emit;
+  RT_ASSIGN(const int axis, c.axis(c.integer("gather_axis", 0), c.rank()));
+  RT_ASSIGN(BlockTable table, block_table_of(c, axis));
+  const ValueId indices = c.input(1);
+  ValueId y = kNoValue;
+  if (axis == table.axis) {
+    y = take(e, table.dequantized(e), indices, axis);
+  } else {
+    for (ValueId* part : {&table.values, &table.scales, &table.zeros})
+      if (*part != kNoValue) *part = take(e, *part, indices, axis);
+    if (table.axis > axis) table.axis += c.rank(1) - 1;
+    y = table.dequantized(e);
+  }
+  c.set_narrow_type(y, 0);
+  return c.result(y);
+}
+
 constexpr ImportRow kBlockedRows[] = {
+    {"com.microsoft", "GatherBlockQuantized", 1, kNewestOpset, gather_block_quantized},
     {"com.microsoft", "MatMulNBits", 1, kNewestOpset, matmul_n_bits},
 };
 
