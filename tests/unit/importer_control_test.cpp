@@ -1,6 +1,7 @@
 // Subgraphs of ONNX nodes: what bodies can access of outer graphs, and what is rejected.
 #include <gtest/gtest.h>
 
+#include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
@@ -234,6 +235,54 @@ TEST(ImporterControl, TheBranchThatRemovesAnAxisGivesTheRank) {
   EXPECT_NE(report.unsupported[0].reason.find("f32 of rank 1 and f32 of rank 2"), std::string::npos)
       << report.unsupported[0].reason;
   EXPECT_NE(report.unsupported[0].help.find("--dim"), std::string::npos) << report.unsupported[0].help;
+}
+
+/// A decoder with and without a past as Optimum merges them: y = flag ? keys = [past, x], sum : keys = x,
+/// sum. All of the If's results have the names that they have in its branches.
+rt_onnx::ModelProto merged() {
+  rt_onnx::ModelProto model = empty_model();
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "flag", kBool, {});
+  for (const char* name : {"x", "past"}) value(*graph.add_input(), name, kFloat, {1, -1});
+  auto& choice = node(graph, "If", {"flag"}, {"y", "keys"});
+  for (const bool with_past : {true, false}) {
+    rt_onnx::GraphProto& branch = body_of(choice, with_past ? "then_branch" : "else_branch");
+    auto& join =
+        node(branch, with_past ? "Concat" : "Identity",
+             with_past ? std::vector<std::string>{"past", "x"} : std::vector<std::string>{"x"}, {"keys"});
+    if (with_past) {
+      auto* axis = join.add_attribute();
+      axis->set_name("axis");
+      axis->set_type(2);
+      axis->set_i(1);
+    }
+    node(branch, "ReduceSum", {"keys"}, {"y"});
+    output(branch, "y");
+    output(branch, "keys");
+  }
+  output(graph, "y");
+  output(graph, "keys");
+  return model;
+}
+
+// A past that one branch alone reads has its own length, though the model calls it as another one.
+TEST(ImporterControl, AnIfMayGiveItsResultsTheNamesOfItsBranches) {
+  ImportReport report;
+  const auto model = convert(merged(), report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Graph& graph = model->entries[0].graph;
+  const Value& past = graph[graph.inputs[2]];
+  EXPECT_NE(past.dims[1], graph[graph.inputs[1]].dims[1]);
+  EXPECT_EQ(graph.symbols[static_cast<size_t>(past.dims[1].symbol)].name, "n of the then branch");
+  const float x[] = {1, 2}, earlier[] = {3, 4, 5};
+  for (const bool flag : {false, true}) {
+    const ConstTensorView inputs[] = {
+        {&flag, {DType::Bool, {}}}, {x, {DType::F32, {1, 2}}}, {earlier, {DType::F32, {1, flag ? 3 : 0}}}};
+    const auto outputs = ops::evaluate_graph(graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ(load_element((*outputs)[0].bytes.data(), DType::F32, 0), flag ? 15 : 3);
+    EXPECT_EQ((*outputs)[1].info.shape, (Shape{1, flag ? 5 : 2}));
+  }
 }
 
 TEST(ImporterControl, AnotherRankIsRefused) {

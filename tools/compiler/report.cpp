@@ -77,11 +77,33 @@ void count_parameters(const Graph& graph, const std::vector<State>& states, Grap
   }
 }
 
+/// Whether each symbol follows from the extents of the graph's inputs; others depend on data.
+std::vector<bool> symbols_of_inputs(const Graph& graph) {
+  std::vector<bool> follows(graph.symbols.size());
+  for (const ValueId input : graph.inputs)
+    for (const Dim& dim : graph[input].dims)
+      if (dim.symbol >= 0) follows[static_cast<size_t>(dim.symbol)] = true;
+  // Definitions are made of symbols before them; another one counts as data.
+  for (size_t i = 0; i < follows.size(); ++i) {
+    const std::vector<ExtentTerm>& terms = graph.symbols[i].definition;
+    if (!terms.empty())
+      follows[i] = std::ranges::all_of(terms, [&](const ExtentTerm& term) {
+        return term.op != ExtentOp::Symbol || follows[static_cast<size_t>(term.value)];
+      });
+  }
+  return follows;
+}
+
+/// At least: values whose extents depend on data do not count.
 uint64_t live_bytes(const Graph& graph, const Builder& builder) {
   std::vector<uint32_t> uses = use_counts(graph);
   const std::vector<bool> in_place = updated_in_place(graph, producers(graph));
+  const std::vector<bool> follows = symbols_of_inputs(graph);
   const auto bytes = [&](ValueId id) {
-    return in_place[id] ? 0 : uint64_t{builder.example_info(id).bytes()};
+    const bool known = std::ranges::all_of(graph[id].dims, [&](const Dim& dim) {
+      return dim.is_known() || (dim.symbol >= 0 && follows[static_cast<size_t>(dim.symbol)]);
+    });
+    return in_place[id] || !known ? 0 : uint64_t{builder.example_info(id).bytes()};
   };
   uint64_t live = 0, most = 0;
   for (const Node& node : graph.nodes) {

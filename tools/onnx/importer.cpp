@@ -189,6 +189,7 @@ Result<ValueId> Importer::add_strings(const rt_onnx::TensorProto& proto) {
 }
 
 void Importer::add_inputs(const rt_onnx::GraphProto& graph, Scope& scope) {
+  find_branch_inputs(graph);
   std::unordered_map<std::string, int> seen;
   for (const auto& input : graph.input()) {
     if (input.name().empty()) {
@@ -246,6 +247,41 @@ void Importer::see_symbol(const std::string& symbol) {
   if (symbols_known_.insert(symbol).second) symbols_seen_.push_back(symbol);
 }
 
+void Importer::find_branch_inputs(const rt_onnx::GraphProto& graph) {
+  std::map<std::string, std::set<std::string>> readers;  // of each name: which branches, "" for all else
+  for (const auto& output : graph.output()) readers[output.name()].insert("");
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const auto& node = graph.node(i);
+    for (const std::string& input : node.input()) readers[input].insert("");
+    const bool chosen =
+        node.op_type() == "If" && node.input_size() == 1 && !options_.constants.contains(node.input(0));
+    for (const auto& attribute : node.attribute()) {
+      const std::string branch = chosen ? text(attribute.name() == "then_branch" ? "then" : "else", i) : "";
+      if (attribute.has_g())
+        each_outer_name(attribute.g(), [&](const std::string& name) { readers[name].insert(branch); });
+      for (const auto& body : attribute.graphs())
+        each_outer_name(body, [&](const std::string& name) { readers[name].insert(""); });
+    }
+  }
+  const auto branch_of = [&](const std::string& name) {
+    const auto found = readers.find(name);
+    return found == readers.end() || found->second.size() != 1 ? std::string() : *found->second.begin();
+  };
+  std::map<std::string, std::set<std::string>> users;  // of each symbol: which branches
+  const auto each_symbol = [&](const auto& visit) {
+    for (const auto& input : graph.input())
+      for (const auto& dim : input.type().tensor_type().shape().dim())
+        if (!dim.dim_param().empty()) visit(input.name(), dim.dim_param());
+  };
+  each_symbol(
+      [&](const std::string& input, const std::string& symbol) { users[symbol].insert(branch_of(input)); });
+  each_symbol([&](const std::string& input, const std::string& symbol) {
+    const std::string branch = branch_of(input);
+    if (!branch.empty() && users[symbol].size() > 1)
+      branch_symbols_[input][symbol] = text(symbol, " of the ", branch.substr(0, 4), " branch");
+  });
+}
+
 std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape) {
   std::vector<Dim> dims;
   for (int axis = 0; axis < shape.dim_size(); ++axis) {
@@ -255,12 +291,16 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
       dims.push_back({.extent = dim.dim_value()});
       continue;
     }
-    const std::string symbol = opens              ? kOpenedBatch
-                               : is_nameless(dim) ? text(name, "_", axis)
-                                                  : dim.dim_param();
+    std::string symbol = opens ? kOpenedBatch : is_nameless(dim) ? text(name, "_", axis) : dim.dim_param();
     opened_batch_ = opened_batch_ || opens;
     see_symbol(symbol);
-    const auto given = options_.dims.find(symbol);
+    auto given = options_.dims.find(symbol);
+    if (const auto own = branch_symbols_.find(name); axis > 0 && own != branch_symbols_.end())
+      if (const auto apart = own->second.find(symbol); apart != own->second.end()) {
+        symbol = apart->second;
+        see_symbol(symbol);
+        if (given == options_.dims.end()) given = options_.dims.find(symbol);
+      }
     if (given != options_.dims.end())
       dims.push_back({.extent = given->second});
     else

@@ -204,6 +204,9 @@ class Importer : private BodyWriter {
   }
   void see_symbol(const std::string& symbol);
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);
+  /// Finds inputs that one branch of an If alone reads, as a decoder's past. In a run that takes the other
+  /// branch, callers give them any lengths, whatever they have in common with other inputs by name.
+  void find_branch_inputs(const rt_onnx::GraphProto& graph);
   void check_options(const rt_onnx::GraphProto& graph);
   void add_outputs(const rt_onnx::GraphProto& graph, Scope& scope);
   void add_output(const std::string& name, ValueId id);
@@ -314,7 +317,10 @@ class Importer : private BodyWriter {
   std::vector<std::string> model_inputs_;
   std::vector<Sequence> sequences_;
   size_t sequence_entries_ = 0;
-  size_t written_out_ = 0;     ///< unrolled bodies
+  size_t written_out_ = 0;  ///< unrolled bodies
+  /// By name, the symbols of inputs that one branch alone reads: what its lengths are called apart from
+  /// others.
+  std::map<std::string, std::map<std::string, std::string>> branch_symbols_;
   bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
   std::unordered_set<ValueId> outputs_;
   /// With operators of the application: types of the model's values, by name; the options that have an

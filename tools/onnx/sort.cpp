@@ -5,6 +5,7 @@
 #include <queue>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tools/onnx/attribute.h"
 
@@ -14,6 +15,35 @@ namespace {
 
 using Producers = std::unordered_map<std::string_view, int>;
 
+using Names = std::unordered_set<std::string_view>;
+
+/// The names that a graph gives to values of its own.
+Names own_names(const rt_onnx::GraphProto& graph) {
+  Names names;
+  for (const auto& input : graph.input()) names.insert(input.name());
+  for (const auto& initializer : graph.initializer()) names.insert(initializer.name());
+  for (const auto& initializer : graph.sparse_initializer()) names.insert(initializer.values().name());
+  for (const auto& node : graph.node())
+    for (const std::string& output : node.output()) names.insert(output);
+  return names;
+}
+
+/// hidden: the own names of the graphs between.
+void visit_outer_names(const rt_onnx::GraphProto& body, std::vector<const Names*>& hidden,
+                       const std::function<void(const std::string&)>& visit) {
+  const Names own = own_names(body);
+  hidden.push_back(&own);
+  const auto outer = [&](const std::string& name) {
+    if (std::ranges::none_of(hidden, [&](const Names* names) { return names->contains(name); })) visit(name);
+  };
+  for (const auto& node : body.node()) {
+    for (const std::string& input : node.input()) outer(input);
+    each_body(node, [&](const rt_onnx::GraphProto& inner) { visit_outer_names(inner, hidden, visit); });
+  }
+  for (const auto& output : body.output()) outer(output.name());
+  hidden.pop_back();
+}
+
 // The nodes of the list that `node` or a graph inside it reads from.
 void collect_dependencies(const rt_onnx::NodeProto& node, const Producers& producers,
                           std::vector<int>& found) {
@@ -22,11 +52,7 @@ void collect_dependencies(const rt_onnx::NodeProto& node, const Producers& produ
     if (producer != producers.end()) found.push_back(producer->second);
   };
   for (const std::string& input : node.input()) add(input);
-  const auto visit = [&](const rt_onnx::GraphProto& graph) {
-    for (const auto& inner : graph.node()) collect_dependencies(inner, producers, found);
-    for (const auto& output : graph.output()) add(output.name());
-  };
-  each_body(node, visit);
+  each_body(node, [&](const rt_onnx::GraphProto& body) { each_outer_name(body, add); });
 }
 
 Status find_producers(const NodeList& nodes, Producers& producers) {
@@ -68,6 +94,11 @@ Status cycle_error(const NodeList& nodes, const std::vector<std::vector<int>>& d
 }
 
 }  // namespace
+
+void each_outer_name(const rt_onnx::GraphProto& body, const std::function<void(const std::string&)>& visit) {
+  std::vector<const Names*> hidden;
+  visit_outer_names(body, hidden, visit);
+}
 
 std::string describe(const rt_onnx::NodeProto& node, int index) {
   if (!node.name().empty()) return text("node '", node.name(), "' (", node.op_type(), ")");
