@@ -1,5 +1,7 @@
 #include "tools/onnx/blocked.h"
 
+#include <algorithm>
+
 #include "runtime/core/element.h"
 #include "tools/onnx/shapes.h"
 
@@ -87,11 +89,12 @@ ValueId matmul_of_offsets(Emitter& e, const Blocking& b, ValueId x, ValueId fact
 Result<BlockedWeight> blocked_weight(NodeContext& c, const Blocking& b, ValueId weight, ValueId scales,
                                      ValueId zeros, std::optional<int64_t> zero_rows) {
   const Value& value = c.value(weight);
-  int64_t bytes = 1;
-  for (const Dim& dim : value.dims) bytes *= dim.is_known() ? dim.extent : -1;
+  Shape shape;
+  for (const Dim& dim : value.dims) shape.push_back(dim.is_known() ? dim.extent : -1);
+  const auto bytes = std::ranges::count(shape, -1) > 0 ? std::nullopt : shape.checked_elements();
   if (value.dtype != DType::U8 || bytes != b.n * b.blocks() * (b.size * b.bits / 8))
     return invalid_model("expected ", b.n, " x ", b.blocks(), " blocks of ", b.size * b.bits / 8,
-                         " bytes as weights, found ", name_of(value.dtype), " of ", bytes, " elements");
+                         " bytes as weights, found ", name_of(value.dtype), shape);
   BlockedWeight result;
   RT_ASSIGN(result.values, values_of(c, b, weight));
   RT_ASSIGN(result.offsets, zero_offsets(c, b, zeros, zero_rows.value_or(b.n)));
@@ -125,7 +128,8 @@ ValueId unpacked_values(Emitter& e, ValueId bytes, int64_t bits) {
   }
   std::vector<Extent> extents = extents_of(e, bytes);
   const Dim last = e.value(bytes).dims.back();
-  extents.back() = Extent::of(last.is_known() ? last.extent * 8 / bits : -1);
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  extents.back() = Extent::of(last.is_known() && last.extent < kMostBytes ? last.extent * 8 / bits : -1);
   return reshape_to(e, concat(e, parts, rank), extents);
 }
 

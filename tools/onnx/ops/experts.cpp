@@ -221,6 +221,10 @@ Result<Mixture> mixture_of(NodeContext& c, const LayerInputs& first, const Layer
   const int64_t rows = c.extent(first.weight, 1);
   if (m.hidden < 0 || m.experts < 0 || rows < 0)
     return cannot("a hidden size or weights of unknown extents; fix them with --dim");
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (m.hidden < 1 || rows < 1 || m.experts > kMost || m.hidden > kMost || rows > kMost)
+    return invalid_model("expected experts, rows and columns between 1 and ", kMost, ", found ", m.experts,
+                         ", ", rows, " and ", m.hidden);
   const bool fused = m.gate == Gate::Interleaved || m.gate == Gate::Halves;
   if (fused && rows % 2 != 0) return invalid_model("a fused gate: expected even rows, found ", rows);
   m.inner = fused ? rows / 2 : rows;

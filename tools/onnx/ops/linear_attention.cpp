@@ -36,11 +36,14 @@ Status causal_conv(NodeContext& c) {
     return invalid_model("activation: expected none, silu or swish, found ", activation);
   const bool channels_last = c.integer("channels_last", 0) != 0;
   const int64_t dilation = c.integer("dilation", 1);
-  if (dilation < 1) return invalid_model("dilation: expected at least 1, found ", dilation);
+  constexpr int64_t kMostTaps = int64_t{1} << 31;
+  if (dilation < 1 || dilation > kMostTaps)
+    return invalid_model("dilation: expected 1 to ", kMostTaps, ", found ", dilation);
   if (c.rank(kCausalX) != 3 || c.rank(kCausalWeight) != 3)
     return invalid_model("expected an input [B,C,L] and a weight [C,1,k]");
   const int64_t channels = c.extent(kCausalWeight, 0), kernel = c.extent(kCausalWeight, 2);
-  if (channels < 1 || kernel < 1) return cannot("the extents of the weight are not known");
+  if (channels < 1 || kernel < 1 || kernel > kMostTaps)
+    return cannot("the extents of the weight are not known");
   Emitter& e = c.emit;
   // [B,L,C]
   const auto last = [&](ValueId x) { return channels_last ? x : to_channels_last(e, x); };
@@ -72,6 +75,7 @@ enum LinearInput : size_t { kLinearQuery, kLinearKey, kLinearValue, kState, kDec
 
 /// Each position becomes a handful of nodes; longer sequences become a Loop.
 constexpr int64_t kMostPositions = 32;
+constexpr int64_t kMostWidth = int64_t{1} << 31;
 
 struct LinearRule {
   bool gated, delta;
@@ -120,7 +124,8 @@ ValueId rows_by_state(NodeContext& c, ValueId x, int64_t heads, int64_t groups, 
 
 Result<LinearOperands> linear_operands(NodeContext& c, int64_t heads, int64_t groups) {
   for (size_t i : {kLinearQuery, kLinearKey, kLinearValue})
-    if (c.rank(i) != 3 || c.extent(i, 2) < 0) return cannot("inputs other than [B,T,width] of known width");
+    if (c.rank(i) != 3 || c.extent(i, 2) < 0 || c.extent(i, 2) > kMostWidth)
+      return cannot("inputs other than [B,T,width] of known width up to ", kMostWidth);
   const int64_t width = c.extent(kLinearQuery, 2) / heads, value_width = c.extent(kLinearValue, 2) / groups;
   const int64_t key_heads = width > 0 ? c.extent(kLinearKey, 2) / width : 0;
   if (key_heads < 1 || key_heads * width != c.extent(kLinearKey, 2) || groups % key_heads != 0)
