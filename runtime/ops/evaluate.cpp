@@ -170,6 +170,9 @@ Result<std::vector<ConstTensorView>> with_bytes(const NodeView& node,
 
 Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs,
                         std::span<const TensorView> outputs, EvalLookup values) {
+  // Nothing to compute, however long the other axes of an empty tensor are.
+  const auto is_empty = [](const TensorView& output) { return output.info.bytes() == 0; };
+  if (!outputs.empty() && std::ranges::all_of(outputs, is_empty)) return {};
   RT_ASSIGN(const std::vector<ConstTensorView> operands, with_bytes(node, inputs));
   if (const EvalFunction eval = values(node.kind()); eval != nullptr) return eval(node, operands, outputs);
   return evaluate_body(node, operands, outputs, values);
@@ -377,7 +380,8 @@ Status run_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs
   // Data movement looks up source offsets in a table for each axis.
   double tables = 0;
   for (const TensorInfo& info : infos)
-    for (const int64_t extent : info.shape) tables += static_cast<double>(extent) * sizeof(int64_t);
+    for (const int64_t extent : info.bytes() == 0 ? Shape() : info.shape)
+      tables += static_cast<double>(extent) * sizeof(int64_t);
   RT_TRY(results.hold(tables));
   std::vector<TensorView> outputs;
   for (size_t i = 0; i < infos.size(); ++i) {

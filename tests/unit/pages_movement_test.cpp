@@ -84,6 +84,8 @@ TEST(PagesMovement, Transpose) {
                 tensor(DType::I8, {2, 2}, {1, 3, 2, 4}));
   expect_result(permutation({}), {f32({}, {1})}, f32({}, {1}));
   expect_result(permutation({1, 0}), {f32({0, 3}, {})}, f32({3, 0}, {}));
+  constexpr int64_t kLong = int64_t{1} << 31;  // which nothing walks along
+  expect_result(permutation({1, 0, 2}), {f32({kLong, 4, 0}, {})}, f32({4, kLong, 0}, {}));
   for (const auto& wrong : {std::vector<int64_t>{0, 1}, {0, 1, 1}, {0, 1, 3}, {-1, 0, 1}, {0, 1, 2, 2}})
     expect_error(permutation(wrong), {x}, "expected a permutation of");
 }

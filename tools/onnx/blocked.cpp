@@ -73,6 +73,7 @@ Result<ValueId> zero_offsets(NodeContext& c, const Blocking& b, ValueId zeros, i
 
 /// Matmul of the sums of x over its blocks and the offsets times the scales.
 ValueId matmul_of_offsets(Emitter& e, const Blocking& b, ValueId x, ValueId factors) {
+  if (x == kNoValue) return kNoValue;
   std::vector<Extent> extents = extents_of(e, x);
   extents.back() = Extent::of(b.blocks());
   extents.push_back(Extent::of(b.size));
@@ -113,7 +114,7 @@ ValueId matmul_blocked(Emitter& e, ValueId x, const BlockedWeight& weight, const
 }
 
 ValueId unpacked_values(Emitter& e, ValueId bytes, int64_t bits) {
-  if (bits == 8) return bytes;
+  if (bits == 8 || bytes == kNoValue) return bytes;
   const int rank = e.value(bytes).rank();
   op::BitShiftAttributes right;
   right.left = false;

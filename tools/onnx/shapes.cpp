@@ -71,7 +71,11 @@ ValueId dims_product(Emitter& emit, ValueId x, int first, int last) {
   for (int axis = first; axis < last; ++axis) {
     const Dim& dim = emit.value(x).dims[static_cast<size_t>(axis)];
     known = known && dim.is_known();
-    product *= dim.is_known() ? dim.extent : 1;
+    if (__builtin_mul_overflow(product, dim.is_known() ? dim.extent : 1, &product)) {
+      emit.fail(
+          invalid_model("value '", emit.value(x).name, "' is too large: ", dim.extent, " along axis ", axis));
+      return kNoValue;
+    }
   }
   if (known) return emit.ints({&product, 1});
   op::ShapeAttributes shape;

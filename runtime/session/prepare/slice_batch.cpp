@@ -154,11 +154,12 @@ BatchSlicer::Run BatchSlicer::find_run(size_t begin) const {
     run.last = i + 1;
     run.largest = std::max(run.largest, bytes);
   }
-  for (run.samples = total; run.samples > 1; --run.samples)
-    if (total % run.samples == 0 &&
-        run.largest / static_cast<uint64_t>(total) * static_cast<uint64_t>(run.samples) <= limit_)
-      break;
-  while (run.samples > 0 && (total % run.samples != 0 || total / run.samples > kMostSlices)) ++run.samples;
+  // As few slices as make one small enough, of the numbers that divide the samples.
+  for (int64_t slices = 1; slices <= std::min(total, kMostSlices); ++slices) {
+    if (total % slices != 0) continue;
+    run.samples = total / slices;
+    if (run.largest / static_cast<uint64_t>(total) * static_cast<uint64_t>(run.samples) <= limit_) break;
+  }
   return run;
 }
 

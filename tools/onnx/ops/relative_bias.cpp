@@ -75,6 +75,7 @@ Status gated_relative_position_bias(NodeContext& c) {
   RT_ASSIGN(const ValueId query, split_heads(e, e.add(c.input(kBiasQuery), c.input(kBiasOfQuery)), heads));
   const ValueId projected =
       e.add(e.emit(op::MatMulAttributes{}, {query, c.input(kGateWeight)}), c.input(kGateBias));
+  if (!e.status().ok()) return {};
   std::vector<Extent> halves = extents_of(e, query);
   halves.back() = Extent::of(2);
   halves.push_back(Extent::of(width / 2));

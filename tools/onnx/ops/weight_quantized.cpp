@@ -123,6 +123,7 @@ Status gather_block_quantized(NodeContext& c) {
   } else {
     for (ValueId* part : {&table.values, &table.scales, &table.zeros})
       if (*part != kNoValue) *part = take(e, *part, indices, axis);
+    if (!e.status().ok()) return {};
     if (table.axis > axis) table.axis += c.rank(1) - 1;
     y = table.dequantized(e);
   }
