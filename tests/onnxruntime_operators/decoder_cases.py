@@ -76,6 +76,9 @@ def table_cases(rng, f):
                   packed(rng, 40, 64 // block, bits=bits) if zeros else None]
         yield Case("GatherBlockQuantized", inputs, constants=[0, 2, 3], symbols={3: "count"}, bits=bits, block_size=block,
                    quantize_axis=1, gather_axis=0)
+    for kind, block, (columns, rows) in itertools.product((0, 1), (16, 64), ((32, 8), (64, 5), (48, 7))):
+        inputs = [f(2, 5, columns), packed(rng, 1, rows * columns, bits=4)[0], np.abs(f(-(-rows * columns // block)))]
+        yield Case("MatMulBnb4", inputs, constants=[1, 2], symbols={5: "tokens"}, K=columns, N=rows, block_size=block, quant_type=kind)
     for layout, sections, interleaved, rank in itertools.product((0, 1), ((2, 3, 3), (4, 2, 2), (8, 0, 0)), (0, 1), (3, 4)):
         x = f(2, 5, 48) if rank == 3 else f(2, 3, 5, 16)
         heads = dict(num_heads=3, rotary_embedding_dim=16) if rank == 3 else {}

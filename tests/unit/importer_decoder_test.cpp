@@ -66,6 +66,30 @@ TEST(ImporterDecoder, RowsOfFewBitsAreGatheredAndDequantized) {
     }
 }
 
+// The first value of a byte is in its high bits; blocks run over the flattened weight.
+TEST(ImporterDecoder, WeightsOfFourBitFloats) {
+  constexpr size_t kRows = 2, kOut = 3, kIn = 8, kBlock = 16;
+  const std::vector<float> x = sample_values(kRows * kIn, 1), largest = sample_values(2, 2);
+  const std::vector<uint8_t> bytes = sample_bytes(kOut * kIn / 2, 3);
+  const double float4[] = {0, 1.0 / 192, 2.0 / 3, 1, 1.0 / 3, 0.5, 1.0 / 6, 0.25};
+  const double normal4[] = {-1,         -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734,
+                            -0.0910500, 0,          0.0795803,  0.1609302,  0.2461123,  0.3379152,
+                            0.4407098,  0.5626170,  0.7229568,  1};
+  for (const int64_t type : {0, 1}) {
+    Numbers expected(kRows * kOut);
+    for (size_t i = 0; i < kOut * kIn; ++i) {
+      const size_t code = i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15;
+      const double value = type == 1 ? normal4[code] : (code < 8 ? 1 : -1) * float4[code % 8];
+      for (size_t row = 0; row < kRows; ++row)
+        expected[row * kOut + i / kIn] += value * entry(largest, i / kBlock) * entry(x, row * kIn + i % kIn);
+    }
+    NodeModel model("MatMulBnb4");
+    model.input<float>({2, 8}, x, {{0, "rows"}}).constant<uint8_t>({12}, bytes).constant<float>({2}, largest);
+    model.integer("K", kIn).integer("N", kOut).integer("block_size", kBlock).integer("quant_type", type);
+    expect_near(model.values()[0], expected, 1e-5);
+  }
+}
+
 // --- mixtures of experts
 
 constexpr size_t kExperts = 4, kHidden = 16, kInner = 32;

@@ -1,6 +1,10 @@
 // Blockwise-quantized weights of com.microsoft. MatMulNBits: a matmul with symmetric 4- or 8-bit weights;
 // other zero points subtract a second matmul, of the sums of x over the blocks. GatherBlockQuantized: the
-// rows are gathered as they are stored and dequantized afterwards.
+// rows are gathered as they are stored and dequantized afterwards. MatMulBnb4: 4-bit floats, which become
+// floats.
+#include <array>
+
+#include "runtime/core/element.h"
 #include "tools/onnx/blocked.h"
 #include "tools/onnx/node.h"
 #include "tools/onnx/shapes.h"
@@ -17,14 +21,19 @@ enum BlockedInput : size_t {
   kBlockedBias
 };
 
-Result<Blocking> blocking_of(NodeContext& c) {
-  Blocking b{c.integer("K", 0), c.integer("N", 0), c.integer("bits", 4), c.integer("block_size", 0)};
-  c.ignore({"accuracy_level"});  // how a runtime may round x
+Status check_extents(const Blocking& b) {
   constexpr int64_t kLargest = int64_t{1} << 31;
   if (b.k < 1 || b.n < 1 || b.k > kLargest || b.n > kLargest)
     return invalid_model("expected extents K and N of at least 1, found ", b.k, " and ", b.n);
   if (b.size < 16 || b.size > kLargest || (b.size & (b.size - 1)) != 0)
     return invalid_model("block_size: expected a power of two of at least 16, found ", b.size);
+  return {};
+}
+
+Result<Blocking> blocking_of(NodeContext& c) {
+  Blocking b{c.integer("K", 0), c.integer("N", 0), c.integer("bits", 4), c.integer("block_size", 0)};
+  c.ignore({"accuracy_level"});  // how a runtime may round x
+  RT_TRY(check_extents(b));
   if (b.bits != 2 && b.bits != 4 && b.bits != 8)
     return cannot("weights of ", b.bits, " bits; quantize to 2, 4 or 8");
   if (c.integer("weight_prepacked", 0) != 0)
@@ -59,6 +68,57 @@ Status matmul_n_bits(NodeContext& c) {
   if (bias != kNoValue && c.dtype(kBlockedBias) != DType::F32) bias = e.cast(bias, DType::F32);
   const ValueId y = matmul_blocked(e, whole_blocks(c, b), weight, b, bias);
   return c.result(c.dtype(kBlockedX) == DType::F32 ? y : e.cast(y, c.dtype(kBlockedX)));
+}
+
+// --- MatMulBnb4
+
+/// The values of 4 bits of bitsandbytes' two types: a float of one sign, two exponent and one mantissa bit,
+/// and NormalFloat4 (Dettmers et al. 2023, arXiv:2305.14314, appendix E).
+constexpr std::array<float, 16> kFloat4{
+    0,     0.0052083333f,  0.66666667f,  1,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+    -0.0f, -0.0052083333f, -0.66666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+constexpr std::array<float, 16> kNormalFloat4{
+    -1,          -0.69619280f, -0.52507305f, -0.39491749f, -0.28444138f, -0.18477343f, -0.09105004f, 0,
+    0.07958030f, 0.16093020f,  0.24611230f,  0.33791524f,  0.44070983f,  0.56261700f,  0.72295684f,  1};
+
+/// The weight [N,K] in floats: its values are not evenly spaced, so no integers with a scale equal them.
+Result<ValueId> float4_weight(NodeContext& c, const Blocking& b, bool normal) {
+  const auto bytes = c.emit.known_value(c.input(1)), largest = c.emit.known_value(c.input(2));
+  if (!bytes || !largest) return cannot("weights or absmax that are no constants; make them constants");
+  const int64_t count = b.n * b.k;
+  if (bytes->info.dtype != DType::U8 || bytes->info.elements() != (count + 1) / 2)
+    return invalid_model("expected u8 of ", (count + 1) / 2, " elements as weights, found ", bytes->info);
+  if (!is_float(largest->info.dtype) || largest->info.elements() != (count + b.size - 1) / b.size)
+    return invalid_model("expected ", (count + b.size - 1) / b.size, " floats as absmax, found ",
+                         largest->info);
+  const TensorInfo info{.dtype = c.dtype(), .shape = {b.n, b.k}};
+  std::vector<std::byte> values(info.bytes());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto pair = std::to_integer<unsigned>(static_cast<const std::byte*>(bytes->data)[i / 2]);
+    const size_t index = i % 2 == 0 ? pair >> 4 : pair & 15;  // the first in the high bits
+    const double scale = load_element(largest->data, largest->info.dtype, i / b.size);
+    store_element(values.data(), info.dtype, i,
+                  static_cast<double>(normal ? kNormalFloat4[index] : kFloat4[index]) * scale);
+  }
+  const std::string name = c.value(c.input(1)).name;
+  const ValueId id = c.emit.constant(info, Blob::own(std::move(values)));
+  if (id != kNoValue) c.emit.graph()[id].name = name;
+  return id;
+}
+
+Status matmul_float4(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 3));
+  c.ignore({"training_mode"});
+  const Blocking b{c.integer("K", 0), c.integer("N", 0), 4, c.integer("block_size", 0)};
+  RT_TRY(check_extents(b));
+  const int64_t type = c.integer("quant_type", -1);
+  if (type != 0 && type != 1) return invalid_model("quant_type: expected 0 (FP4) or 1 (NF4), found ", type);
+  if (!DTypeSet{DType::F32, DType::F16, DType::BF16}.contains(c.dtype()))
+    return invalid_model("expected a float input, found ", name_of(c.dtype()));
+  RT_ASSIGN(const ValueId weight, float4_weight(c, b, type == 1));
+  op::MatMulAttributes attributes;
+  attributes.transpose_b = c.integer("transB", 1) != 0;
+  return c.result(c.emit.emit(attributes, {c.input(0), weight}));
 }
 
 // --- GatherBlockQuantized
@@ -132,6 +192,7 @@ Status gather_block_quantized(NodeContext& c) {
 }
 
 constexpr ImportRow kBlockedRows[] = {
+    {"com.microsoft", "MatMulBnb4", 1, kNewestOpset, matmul_float4},
     {"com.microsoft", "GatherBlockQuantized", 1, kNewestOpset, gather_block_quantized},
     {"com.microsoft", "MatMulNBits", 1, kNewestOpset, matmul_n_bits},
 };
