@@ -179,7 +179,7 @@ TEST(ImporterFused, EmbeddingsAreSummedNormalizedAndCounted) {
 
 TEST(ImporterFused, OtherOperatorsOfTheRuntimeAreRefusedWithAdvice) {
   for (const char* domain : {"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"}) {
-    NodeModel model("NhwcConv", 1, domain);
+    NodeModel model("PackedAttention", 1, domain);
     model.constant<float>({1, 1, 1, 1}, {1});
     EXPECT_FALSE(model.convert().ok());
     ASSERT_EQ(model.report.unsupported.size(), 1u) << domain;
@@ -191,6 +191,68 @@ TEST(ImporterFused, OtherOperatorsOfTheRuntimeAreRefusedWithAdvice) {
   EXPECT_FALSE(foreign.convert().ok());
   ASSERT_EQ(foreign.report.unsupported.size(), 1u);
   EXPECT_NE(foreign.report.unsupported[0].help.find("runtime-specific optimization"), std::string::npos);
+}
+
+// --- channels last, as in diffusion models optimized for a GPU
+
+/// x [2,2,2,4] normalized over two groups of two channels, scaled, shifted, SiLU.
+Numbers group_normalized(const Numbers& x, const std::vector<float>& scale, const std::vector<float>& shift) {
+  Numbers y(x.size());
+  for (size_t n = 0; n < 2; ++n)
+    for (size_t group = 0; group < 2; ++group) {
+      const auto at = [&](size_t i) { return n * 16 + i / 2 * 4 + group * 2 + i % 2; };
+      double mean = 0, square = 0;
+      for (size_t i = 0; i < 8; ++i) mean += x[at(i)] / 8;
+      for (size_t i = 0; i < 8; ++i) square += (x[at(i)] - mean) * (x[at(i)] - mean) / 8;
+      for (size_t i = 0; i < 8; ++i) {
+        const size_t channel = at(i) % 4;
+        const double a = (x[at(i)] - mean) / std::sqrt(square + 1e-5) * static_cast<double>(scale[channel]) +
+                         static_cast<double>(shift[channel]);
+        y[at(i)] = a * sigmoid(a);
+      }
+    }
+  return y;
+}
+
+TEST(ImporterFused, GroupsOfTheLastAxisAreNormalized) {
+  const auto x = sample_values(32, 1), scale = sample_values(4, 2), shift = sample_values(4, 3);
+  const auto skip = sample_values(8, 4), bias = sample_values(4, 5);
+  Numbers plain(x.begin(), x.end()), sum;
+  for (size_t i = 0; i < 32; ++i)
+    sum.push_back(plain[i] + static_cast<double>(skip[i / 16 * 4 + i % 4]) +
+                  static_cast<double>(bias[i % 4]));
+  NodeModel norm("GroupNorm");
+  norm.input<float>({2, 2, 2, 4}, x, {{0, "n"}, {1, "h"}})
+      .constant<float>({4}, scale)
+      .constant<float>({4}, shift);
+  norm.integer("groups", 2).integer("activation", 1).real("epsilon", 1e-5f);
+  expect_near(norm.values()[0], group_normalized(plain, scale, shift), 1e-4);
+  NodeModel with_skip("SkipGroupNorm", 2);
+  with_skip.input<float>({2, 2, 2, 4}, x, {{0, "n"}, {1, "h"}})
+      .constant<float>({4}, scale)
+      .constant<float>({4}, shift);
+  with_skip.input<float>({2, 4}, skip, {{0, "n"}}).constant<float>({4}, bias);
+  with_skip.integer("groups", 2).integer("activation", 1).real("epsilon", 1e-5f);
+  const auto found = with_skip.values();
+  expect_near(found[0], group_normalized(sum, scale, shift), 1e-4);
+  expect_near(found[1], sum, 1e-5);
+}
+
+TEST(ImporterFused, AConvolutionWithChannelsLast) {
+  const auto x = sample_values(3 * 3 * 2, 1), w = sample_values(3 * 2 * 2 * 2, 2), bias = sample_values(3, 3);
+  Numbers expected;
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t column = 0; column < 2; ++column)
+      for (size_t o = 0; o < 3; ++o) {
+        double sum = static_cast<double>(bias[o]);
+        for (size_t i = 0; i < 8; ++i)
+          sum += static_cast<double>(w[o * 8 + i]) *
+                 static_cast<double>(x[((row + i / 4) * 3 + column + i / 2 % 2) * 2 + i % 2]);
+        expected.push_back(sum);
+      }
+  NodeModel model("NhwcConv");
+  model.input<float>({1, 3, 3, 2}, x, {{0, "n"}}).constant<float>({3, 2, 2, 2}, w).constant<float>({3}, bias);
+  expect_near(model.integers("strides", {1, 1}).values()[0], expected, 1e-5);
 }
 
 }  // namespace

@@ -14,4 +14,7 @@ struct RmsNormalized {
 /// has the scale's type, or x's without a scale.
 RmsNormalized rms_normalized(NodeContext& c, ValueId x, ValueId scale, int axis, float epsilon, bool wide);
 
+/// x [N,C,S..] less its mean, over its deviation, over each group of channels and all of S: [N,G,C/G,S..].
+ValueId group_normalized(NodeContext& c, ValueId x, int64_t groups, float epsilon);
+
 }  // namespace librt::onnx

@@ -33,6 +33,30 @@ Status conv(NodeContext& c) {
   return c.result(to_channels_first(c.emit, y));
 }
 
+// x [N,S..,C], weight [O,K..,C/groups], which is the layout inside.
+Status channels_last_conv(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 3));
+  const auto count = static_cast<size_t>(std::max(c.rank() - 2, 0));
+  if (count < 1 || c.rank(1) != c.rank())
+    return invalid_model("expected an input [N,S..,C] and weights of its rank, found ranks ", c.rank(),
+                         " and ", c.rank(1));
+  if (const std::string mode = c.string("auto_pad", "NOTSET"); mode != "NOTSET" && mode != "VALID")
+    return cannot("auto_pad ", mode, "; export with explicit padding");
+  c.ignore({"kernel_shape"});  // the weight's
+  op::ConvAttributes attributes;
+  attributes.strides = c.integers("strides");
+  attributes.pads = c.integers("pads");
+  attributes.dilations = c.integers("dilations");
+  attributes.groups = c.integer("group", 1);
+  if (attributes.strides.empty()) attributes.strides.assign(count, 1);
+  if (attributes.dilations.empty()) attributes.dilations.assign(count, 1);
+  if (attributes.pads.empty()) attributes.pads.assign(2 * count, 0);
+  if (!c.has(2)) return c.result(c.emit.emit(std::move(attributes), {c.input(0), c.input(1)}));
+  attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+  attributes.epilogue->has_bias = true;
+  return c.result(c.emit.emit(std::move(attributes), {c.input(0), c.input(1), c.input(2)}));
+}
+
 // activation(conv(x, weight, bias) + sum)
 Status fused_conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 4));
@@ -98,6 +122,7 @@ Status conv_transpose(NodeContext& c) {
 
 constexpr ImportRow kConvRows[] = {
     {"", "Conv", 1, kNewestOpset, conv},
+    {"com.microsoft", "NhwcConv", 1, kNewestOpset, channels_last_conv},
     {"com.microsoft", "FusedConv", 1, kNewestOpset, fused_conv},
     {"", "ConvTranspose", 1, kNewestOpset, conv_transpose},
 };

@@ -78,6 +78,55 @@ Status gated_add(NodeContext& c) {
   return c.result(c.emit.add(c.input(0), c.emit.mul(c.input(1), c.input(2))));
 }
 
+// --- of groups of channels, with an activation
+
+/// The norm of x [N,S..,C] or, without channels_last, [N,C,S..], in f32, then 1: SiLU.
+Result<ValueId> activated_group_norm(NodeContext& c, ValueId x, bool channels_last) {
+  const int64_t groups = c.integer("groups", 0), activation = c.integer("activation", 0);
+  if (c.value(x).rank() < 3 || groups < 1)
+    return invalid_model("expected an input of rank 3 or more and groups of at least 1, found rank ",
+                         c.value(x).rank(), " and ", groups);
+  if (activation != 0 && activation != 1)
+    return invalid_model("activation: expected 0 or 1, found ", activation);
+  Emitter& e = c.emit;
+  const auto wide = [&](ValueId id) { return c.value(id).dtype == DType::F32 ? id : e.cast(id, DType::F32); };
+  const ValueId first = channels_last ? to_channels_first(e, wide(x)) : wide(x);
+  const std::vector<Extent> extents = extents_of(e, first);
+  ValueId y = reshape_to(e, group_normalized(c, first, groups, c.real("epsilon", 1e-5f)), extents);
+  if (channels_last) y = to_channels_last(e, y);
+  const auto by_channel = [&](size_t input) {
+    std::vector<int64_t> column(channels_last ? size_t{1} : extents.size() - 1, 1);
+    column[0] = -1;
+    return e.reshape(wide(c.input(input)), e.ints(column));
+  };
+  y = e.add(e.mul(y, by_channel(1)), by_channel(2));
+  if (activation == 1) y = e.emit(op::SiluAttributes{}, {y});
+  return c.dtype() == DType::F32 ? y : e.cast(y, c.dtype());
+}
+
+Status fused_group_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 3));
+  RT_ASSIGN(const ValueId y, activated_group_norm(c, c.input(0), c.integer("channels_last", 1) != 0));
+  return c.result(y);
+}
+
+// (x, scale, shift, skip, [bias]) -> (y, x + skip + bias); a skip [N,C] or [N,1,1,C] is one for all
+// positions.
+Status skip_group_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 5));
+  if (c.integer("channels_last", 1) == 0)
+    return cannot("channels_last 0 is not supported; export in the layout NHWC");
+  if (c.rank() != 4) return invalid_model("expected an input [N,H,W,C], found rank ", c.rank());
+  ValueId skip = c.input(3);
+  if (c.rank(3) == 2) skip = unsqueeze(c.emit, skip, {{1, 2}});
+  ValueId sum = c.emit.add(c.input(0), skip);
+  if (c.has(4)) sum = c.emit.add(sum, c.input(4));
+  if (!c.emit.status().ok()) return {};
+  RT_ASSIGN(const ValueId y, activated_group_norm(c, sum, true));
+  c.outputs = {y, sum};
+  return {};
+}
+
 // --- embeddings
 
 /// Per-tensor scale and zero point; none for tensors that are not quantized.
@@ -184,6 +233,8 @@ Status quantized_embed_layer_norm(NodeContext& c) {
 constexpr ImportRow kFusedNormRows[] = {
     {"com.microsoft", "SkipLayerNormalization", 1, kNewestOpset, skip_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, kNewestOpset, skip_rms_norm},
+    {"com.microsoft", "GroupNorm", 1, kNewestOpset, fused_group_norm},
+    {"com.microsoft", "SkipGroupNorm", 1, kNewestOpset, skip_group_norm},
     {"com.microsoft", "GatedRMSNorm", 1, kNewestOpset, gated_rms_norm},
     {"com.microsoft", "GatedAdd", 1, kNewestOpset, gated_add},
     {"com.microsoft", "EmbedLayerNormalization", 1, kNewestOpset, embed_layer_norm},

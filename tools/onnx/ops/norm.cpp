@@ -96,11 +96,7 @@ Status group_norm(NodeContext& c) {
     return invalid_model("expected an input [N,C,S..] and num_groups of at least 1");
   const std::vector<Extent> extents = extents_of(c.emit, c.input(0));
   const ValueId x = wide ? c.emit.cast(c.input(0), DType::F32) : c.input(0);
-  std::vector<Extent> grouped = extents;
-  grouped.insert(grouped.begin() + 1, Extent::of(groups));
-  grouped[2] = Extent::of(c.extent(0, 1) < 0 ? -1 : c.extent(0, 1) / groups);
-  ValueId y = reshape_to(c.emit, x, grouped);
-  y = normalize(c, y, axes_between(2, c.rank() + 1), c.real("epsilon", 1e-5f)).y;
+  ValueId y = group_normalized(c, x, groups, c.real("epsilon", 1e-5f));
   if (wide) y = c.emit.cast(y, c.dtype());
   if (c.opset >= 21) y = reshape_to(c.emit, y, extents);
   const int rank = c.value(y).rank();
@@ -217,6 +213,16 @@ constexpr ImportRow kNormRows[] = {
 
 std::span<const ImportRow> rows_norm() {
   return kNormRows;
+}
+
+ValueId group_normalized(NodeContext& c, ValueId x, int64_t groups, float epsilon) {
+  if (x == kNoValue) return x;
+  const Dim channels = c.value(x).dims[1];
+  std::vector<Extent> grouped = extents_of(c.emit, x);
+  grouped.insert(grouped.begin() + 1, Extent::of(groups));
+  grouped[2] = Extent::of(channels.is_known() ? channels.extent / groups : -1);
+  const int rank = static_cast<int>(grouped.size());
+  return normalize(c, reshape_to(c.emit, x, grouped), axes_between(2, rank), epsilon).y;
 }
 
 RmsNormalized rms_normalized(NodeContext& c, ValueId x, ValueId scale, int axis, float epsilon, bool wide) {
