@@ -133,4 +133,15 @@ def cases(rng):
                                 num_heads=3, rotary_embedding_dim=8, symbols=opened))
                 out.append(Case("RotaryEmbedding", [f(2, 5, 24), ids_, cos, sin], constants=[2, 3], interleaved=interleaved,
                                 num_heads=3, scale=0.5))
+    # --- operators that ONNX took over, or of which it has a newer form
+    for metric in ("sqeuclidean", "euclidean"):
+        for m, k, n in ((3, 4, 5), (7, 2, 1), (20, 30, 8)):
+            out.append(Case("CDist", [f(m, n), f(k, n)], metric=metric, symbols={m: "m", k: "k"}))
+    for upper in (0, 1):
+        for diagonal in (None, np.array(-1), np.array(2)):
+            out.append(Case("Trilu", [f(2, 4, 5), diagonal], constants=[1], upper=upper, symbols={4: "n"}))
+    out.append(Case("GatherND", [f(3, 4, 5), rng.integers(0, 3, (6, 2))], symbols={6: "count"}))
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            out.append(Case("GridSample", [f(1, 2, 5, 6), f(1, 3, 4, 2)], mode=mode, padding_mode=padding, align_corners=1))
     return out

@@ -193,6 +193,26 @@ TEST(ImporterFused, OtherOperatorsOfTheRuntimeAreRefusedWithAdvice) {
   EXPECT_NE(foreign.report.unsupported[0].help.find("runtime-specific optimization"), std::string::npos);
 }
 
+TEST(ImporterFused, DistancesOfAllPairsOfRows) {
+  const auto a = sample_values(6, 1), b = sample_values(8, 2);
+  Numbers squares, roots;
+  for (size_t m = 0; m < 3; ++m)
+    for (size_t k = 0; k < 4; ++k) {
+      double sum = 0;
+      for (size_t n = 0; n < 2; ++n)
+        sum += std::pow(static_cast<double>(a[m * 2 + n]) - static_cast<double>(b[k * 2 + n]), 2);
+      squares.push_back(sum);
+      roots.push_back(std::sqrt(sum));
+    }
+  const auto found = [&](const char* metric) {
+    NodeModel model("CDist");
+    model.input<float>({3, 2}, a, {{0, "m"}}).constant<float>({4, 2}, b).string("metric", metric);
+    return model.values()[0];
+  };
+  expect_near(found("sqeuclidean"), squares, 1e-5);
+  expect_near(found("euclidean"), roots, 1e-4);
+}
+
 // --- channels last, as in diffusion models optimized for a GPU
 
 /// x [2,2,2,4] normalized over two groups of two channels, scaled, shifted, SiLU.

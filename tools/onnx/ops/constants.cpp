@@ -226,6 +226,7 @@ constexpr ImportRow kConstantsRows[] = {
     {"", "CastLike", 15, kNewestOpset, cast_like},
     {"", "BitCast", 26, kNewestOpset, bit_cast},
     {"", "Trilu", 14, kNewestOpset, trilu},
+    {"com.microsoft", "Trilu", 1, kNewestOpset, trilu},
     {"", "EyeLike", 9, kNewestOpset, eye_like},
     {"", "OneHot", 9, kNewestOpset, one_hot},
     // ONNX Runtime's own.

@@ -148,6 +148,7 @@ Status reverse_sequence(NodeContext& c) {
 constexpr ImportRow kIndexedRows[] = {
     {"", "GatherElements", 11, kNewestOpset, gather_elements},
     {"", "GatherND", 11, kNewestOpset, gather_nd},
+    {"com.microsoft", "GatherND", 1, kNewestOpset, gather_nd},
     {"", "Scatter", 9, 10, scatter_elements},
     {"", "ScatterElements", 11, kNewestOpset, scatter_elements},
     {"", "ScatterND", 11, kNewestOpset, scatter_nd},

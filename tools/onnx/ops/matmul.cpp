@@ -125,10 +125,30 @@ Status gemm_fast_gelu(NodeContext& c) {
   return c.result(c.emit.emit(attributes, {y}));
 }
 
+// Squared distances of all rows of a [M,N] and b [K,N], |a|^2 + |b|^2 - 2 a b, or their roots: [M,K].
+Status pairwise_distances(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  const std::string metric = c.string("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    return cannot("metric '", metric, "'; export with sqeuclidean or euclidean");
+  if (c.rank(0) != 2 || c.rank(1) != 2)
+    return invalid_model("expected two matrices, found ranks ", c.rank(0), " and ", c.rank(1));
+  Emitter& e = c.emit;
+  const auto squares = [&](ValueId x) { return e.reduce_sum(e.mul(x, x), {1}); };
+  op::MatMulAttributes attributes;
+  attributes.transpose_b = true;
+  const ValueId product = e.emit(attributes, {c.input(0), c.input(1)});
+  const ValueId sums = e.add(squares(c.input(0)), e.transpose(squares(c.input(1)), {1, 0}));
+  const ValueId difference = e.sub(sums, e.mul(product, e.scalar_like(2, product)));
+  const ValueId distance = e.emit(op::MaximumAttributes{}, {difference, e.scalar_like(0, difference)});
+  return c.result(metric == "euclidean" ? e.emit(op::SqrtAttributes{}, {distance}) : distance);
+}
+
 constexpr ImportRow kMatmulRows[] = {
     {"", "MatMul", 1, kNewestOpset, matmul},
     {"", "Gemm", 1, kNewestOpset, gemm},
     {"com.microsoft", "FusedGemm", 1, kNewestOpset, fused_gemm},
+    {"com.microsoft", "CDist", 1, kNewestOpset, pairwise_distances},
     {"com.microsoft", "FusedMatMul", 1, kNewestOpset, fused_matmul},
     {"com.microsoft", "TransposeMatMul", 1, kNewestOpset, fused_matmul},
     {"com.microsoft", "FusedMatMulActivation", 1, kNewestOpset, fused_matmul_activation},

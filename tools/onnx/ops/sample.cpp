@@ -187,6 +187,7 @@ Status max_unpool(NodeContext& c) {
 
 constexpr ImportRow kSampleRows[] = {
     {"", "GridSample", 16, kNewestOpset, grid_sample},
+    {"com.microsoft", "GridSample", 1, kNewestOpset, grid_sample},
     {"", "AffineGrid", 20, kNewestOpset, affine_grid},
     {"", "RoiAlign", 10, kNewestOpset, roi_align},
     {"", "MaxUnpool", 9, kNewestOpset, max_unpool},
