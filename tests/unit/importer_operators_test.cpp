@@ -339,6 +339,20 @@ TEST(ImporterOperators, SplitOfAnOpenAxisIsRefusedWhereThePartsDoNotFit) {
   try_all(sized, std::array<int64_t, 2>{5, 6}, false);
 }
 
+TEST(ImporterOperators, SizesOfASplitAreOneForEachPart) {
+  ImporterModel model(13);
+  model.input("x", {"2", "n"});
+  model.node("Shape", {"x"}, {"shape"});
+  model.integers("one", {1}, {1});
+  model.node("Gather", {"shape", "one"}, {"sizes"});
+  model.node("Split", {"x", "sizes"}, {"a", "b"}, {{"axis", 1}});
+  for (const char* name : {"a", "b"}) model.output(name);
+  const auto result = model.convert();
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("expected 2 sizes to split into, found 1"), std::string::npos)
+      << result.status().message();
+}
+
 // What a run would find is found at conversion, with the node's name.
 TEST(ImporterOperators, IndicesIntoAnAxisWithoutElementsAreRefused) {
   for (const char* operation : {"Gather", "GatherElements", "GatherND"}) {

@@ -172,6 +172,7 @@ ValueId slice_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, Val
 }
 
 ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent) {
+  if (x == kNoValue) return x;
   const std::vector<Extent> extents = extents_of(emit, x);
   const auto before = std::span(extents).first(static_cast<size_t>(axis));
   const auto after = std::span(extents).subspan(static_cast<size_t>(axis) + 1);
@@ -196,6 +197,7 @@ bool is_nonnegative(compiler::Builder& emit, ValueId entries) {
 
 /// As slice_between() of an axis that ends at `whole`, but refused where `end` is before `start`.
 ValueId part_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, ValueId end, ValueId whole) {
+  if (!emit.status().ok()) return kNoValue;  // there may be no such value
   const int rank = emit.value(x).rank();
   const int64_t zero = 0;
   std::vector<ValueId> pads(2 * static_cast<size_t>(rank), emit.ints({&zero, 1}));
@@ -207,6 +209,7 @@ ValueId part_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, Valu
 }  // namespace
 
 ValueId counting(compiler::Builder& emit, ValueId count) {
+  if (count == kNoValue) return count;
   if (is_nonnegative(emit, count))
     return emit.emit(op::RangeAttributes{}, {emit.scalar(0, DType::I64), count, emit.scalar(1, DType::I64)});
   // A Range would be empty.
@@ -221,6 +224,14 @@ ValueId counting(compiler::Builder& emit, ValueId count) {
 
 std::vector<ValueId> split_by_value(compiler::Builder& emit, ValueId x, int64_t axis, ValueId sizes,
                                     int64_t count) {
+  const std::vector<ValueId> none(static_cast<size_t>(count), kNoValue);
+  if (x == kNoValue || sizes == kNoValue) return none;
+  const Dim length = emit.value(sizes).dims[0];
+  if (length.is_known() && length.extent != count)
+    emit.fail(invalid_model("expected ", count, " sizes to split into, found ", length.extent));
+  else if (!length.is_known())
+    sizes = demand_extent(emit, sizes, 0, emit.ints({&count, 1}));
+  if (!emit.status().ok()) return none;
   const bool is_ordered = is_nonnegative(emit, sizes);
   std::vector<ValueId> parts, ends;
   const int64_t zero = 0;
@@ -231,6 +242,7 @@ std::vector<ValueId> split_by_value(compiler::Builder& emit, ValueId x, int64_t 
   }
   ends.push_back(end);
   x = demand_extent(emit, x, axis, end);
+  if (x == kNoValue) return none;
   for (size_t i = 0; i + 1 < ends.size(); ++i)
     parts.push_back(is_ordered ? slice_between(emit, x, axis, ends[i], ends[i + 1])
                                : part_between(emit, x, axis, ends[i], ends[i + 1], ends.back()));
