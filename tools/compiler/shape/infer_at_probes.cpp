@@ -234,7 +234,8 @@ Status ShapeInference::infer_somehow(const Node& node, std::vector<Probes>& outp
   Status first = infer_checked(node, outputs);
   if (first.ok() || graph_.symbols.empty()) return first;
   const std::vector<Demand> demands = demands_of(node);
-  if (fitted_ != nullptr && meet_demands(node, demands)) return infer_somehow(node, outputs);
+  if (fitted_ != nullptr && meet_demands(node, demands))
+    return failure_.ok() ? infer_somehow(node, outputs) : failure_;  // nothing is known of the operands then
   if (refused_work_ > kMostRefusedWork) return refused(node, demands, std::move(first));
   const int before = strategy_;
   const size_t work_before = refused_work_;
