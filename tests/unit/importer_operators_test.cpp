@@ -353,6 +353,21 @@ TEST(ImporterOperators, SizesOfASplitAreOneForEachPart) {
       << result.status().message();
 }
 
+// The symbol that the window fixes is in all extents, which are too large then: an error, and nothing after
+// it.
+TEST(ImporterOperators, AFixedSymbolThatDoesNotFitElsewhereIsAnError) {
+  ImporterModel model(17);
+  model.import("com.microsoft", 1);
+  for (const char* name : {"x", "past"}) model.input(name, {"n", "n", "n"});
+  model.input("w", {"4", "2147483648", "32"});
+  model.input("bias", {"1099511627776"});
+  model.node("CausalConvWithState", {"x", "w", "bias", "past"}, {"y"}, {{"dilation", 4}})
+      .set_domain("com.microsoft");
+  model.output("y");
+  const auto result = model.convert();
+  EXPECT_FALSE(result.ok());
+}
+
 // What a run would find is found at conversion, with the node's name.
 TEST(ImporterOperators, IndicesIntoAnAxisWithoutElementsAreRefused) {
   for (const char* operation : {"Gather", "GatherElements", "GatherND"}) {
