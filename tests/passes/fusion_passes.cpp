@@ -328,7 +328,7 @@ TEST(Half, RoundingMadeExplicitIsTheSame) {
   ASSERT_TRUE(optimize(model, {.precision = DType::BF16}, nullptr).ok());
   const auto types = node_types(net.graph, {.states = {}, .dtype = DType::BF16});
   EXPECT_EQ(types, (std::vector<DType>{DType::BF16, DType::BF16, DType::BF16, DType::F32}));
-  const auto graph = rounded(net.graph, {}, types);
+  const auto graph = rounded(net.graph, {}, types, {});
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   const auto want = results_of(model.entries[0].graph), got = results_of(*graph);
   for (int64_t i = 0; i < want[0].info.elements(); ++i)
@@ -396,7 +396,7 @@ TEST(Half, MasksStayFinite) {
       ModelGraph model = model_of(net.graph);
       ASSERT_TRUE(optimize(model, {.precision = dtype}, nullptr).ok());
       const auto want = results_of(net.graph), got = results_of(model.entries[0].graph);
-      const auto explicitly = rounded(net.graph, {}, types);
+      const auto explicitly = rounded(net.graph, {}, types, {});
       ASSERT_TRUE(explicitly.ok()) << explicitly.status().message();
       const auto simulated = results_of(*explicitly);
       for (int64_t i = 0; i < want[0].info.elements(); ++i) {

@@ -3,6 +3,7 @@
 
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
+#include "tools/compiler/quantize/half.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
 
@@ -282,6 +283,29 @@ TEST(ImporterControl, AnIfMayGiveItsResultsTheNamesOfItsBranches) {
     ASSERT_TRUE(outputs.ok()) << outputs.status().message();
     EXPECT_EQ(load_element((*outputs)[0].bytes.data(), DType::F32, 0), flag ? 15 : 3);
     EXPECT_EQ((*outputs)[1].info.shape, (Shape{1, flag ? 5 : 2}));
+  }
+}
+
+// Rounding to 16 bits that is made explicit reaches the branches.
+TEST(ImporterControl, BranchesAreRounded) {
+  ImportReport report;
+  const auto model = convert(merged(), report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Graph& graph = model->entries[0].graph;
+  const auto all = [](DType dtype) {
+    return [dtype](const Graph& part) { return std::vector<DType>(part.nodes.size(), dtype); };
+  };
+  const float x[] = {1.001f, 2};  // 1 in bf16
+  const bool flag = false;
+  const ConstTensorView inputs[] = {
+      {&flag, {DType::Bool, {}}}, {x, {DType::F32, {1, 2}}}, {nullptr, {DType::F32, {1, 0}}}};
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const auto rounded = compiler::rounded(graph, {}, all(DType::F32)(graph), all(dtype));
+    ASSERT_TRUE(rounded.ok()) << rounded.status().message();
+    const auto outputs = ops::evaluate_graph(*rounded, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    const double sum = load_element((*outputs)[0].bytes.data(), DType::F32, 0);
+    EXPECT_NEAR(sum, dtype == DType::F32 ? 3.001 : 3, 1e-5);
   }
 }
 

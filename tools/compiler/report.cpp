@@ -190,6 +190,16 @@ std::string GraphReport::text() const {
 PrecisionReport precision_of(const Graph& graph) {
   PrecisionReport report;
   for (const Node& node : graph.nodes) {
+    if (ops::is_control(node.kind())) {
+      for (const Graph& body : node.bodies) {
+        const PrecisionReport own = precision_of(body);
+        report.f32 += own.f32;
+        report.f16 += own.f16;
+        report.bf16 += own.bf16;
+        report.casts += own.casts;
+      }
+      continue;
+    }
     const auto first = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
       return input != kNoValue && is_float(graph[input].dtype);
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -30,9 +31,21 @@ double error_of(std::span<const Array> got, std::span<const Array> want) {
   return largest;
 }
 
+using TypesOf = std::function<std::vector<DType>(const Graph&)>;
+
+/// What the nodes of a graph compute in by the pipeline's options; refers to the arguments.
+TypesOf types_by(const ModelGraph& model, const compiler::PipelineOptions& pipeline) {
+  return [&model, &pipeline](const Graph& graph) {
+    return compiler::node_types(
+        graph, {.states = model.states, .dtype = pipeline.precision, .keep_fp32 = pipeline.keep_fp32});
+  };
+}
+
 class Trial {
  public:
-  Trial(const ModelGraph& model, std::vector<Array> inputs) : model_(model), inputs_(std::move(inputs)) {}
+  /// of_body: the types of the nodes of branches and loops' bodies.
+  Trial(const ModelGraph& model, std::vector<Array> inputs, TypesOf of_body = {})
+      : model_(model), inputs_(std::move(inputs)), of_body_(std::move(of_body)) {}
 
   /// Outputs of the unchanged entry `infer`.
   Result<std::vector<Array>> run() const {
@@ -43,11 +56,13 @@ class Trial {
     return run_graph(std::move(model), std::move(graph));
   }
 
-  /// Outputs of the entry `infer` with rounding to these types.
-  Result<std::vector<Array>> run(const std::vector<DType>& types) const {
+  /// Outputs of the entry `infer` with rounding to these types, also in bodies or there in f32.
+  Result<std::vector<Array>> run(const std::vector<DType>& types, bool in_bodies) const {
     ModelGraph model;
     model.states = model_.states;
-    RT_ASSIGN(Graph graph, compiler::rounded(*model_.entry("infer"), model_.states, types));
+    const auto exact = [](const Graph& body) { return std::vector<DType>(body.nodes.size(), DType::F32); };
+    RT_ASSIGN(Graph graph,
+              compiler::rounded(*model_.entry("infer"), model_.states, types, in_bodies ? of_body_ : exact));
     RT_TRY(compiler::expand_composites(graph, model.states));
     return run_graph(std::move(model), std::move(graph));
   }
@@ -64,6 +79,7 @@ class Trial {
 
   const ModelGraph& model_;
   std::vector<Array> inputs_;
+  TypesOf of_body_;
 };
 
 }  // namespace
@@ -73,16 +89,16 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
   const Graph* graph = model.entry("infer");
   if (graph == nullptr) return invalid_argument("--keep-accuracy: the model has no entry 'infer'");
   RT_ASSIGN(std::vector<Array> inputs, make_inputs(model, options));
-  const Trial trial(model, std::move(inputs));
-  const std::vector<DType> exact(graph->nodes.size(), DType::F32);
-  const std::vector<DType> all = compiler::node_types(
-      *graph, {.states = model.states, .dtype = pipeline.precision, .keep_fp32 = pipeline.keep_fp32});
-  RT_ASSIGN(const std::vector<Array> want, trial.run(exact));
-  const auto error_with = [&](const std::vector<DType>& types) -> Result<double> {
-    RT_ASSIGN(const std::vector<Array> got, trial.run(types));
+  const TypesOf types_of = types_by(model, pipeline);
+  const Trial trial(model, std::move(inputs), types_of);
+  const std::vector<DType> exact(graph->nodes.size(), DType::F32), all = types_of(*graph);
+  RT_ASSIGN(const std::vector<Array> want, trial.run(exact, false));
+  const auto error_with = [&](const std::vector<DType>& types, bool in_bodies = true) -> Result<double> {
+    RT_ASSIGN(const std::vector<Array> got, trial.run(types, in_bodies));
     return error_of(got, want);
   };
   AccuracyReport report;
+  report.wanted = tolerance;
   RT_ASSIGN(report.before, error_with(all));
   report.after = report.before;
   if (report.before <= tolerance) return report;
@@ -94,21 +110,21 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
     RT_TRY(compiler::report_progress(options.progress, "measure", id, all.size()));
     std::vector<DType> alone = exact;
     alone[id] = all[id];
-    RT_ASSIGN(errors[id], error_with(alone));
+    RT_ASSIGN(errors[id], error_with(alone, false));
     order.push_back(id);
   }
   std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return errors[a] > errors[b]; });
   for (const NodeId id : order)
     report.nodes.push_back({graph->nodes[id].name, std::string(op_name(graph->nodes[id])), errors[id]});
 
-  // Bisection for the smallest sufficient count; keeping all of them is exact.
+  // Bisection for the smallest sufficient count. Keeping all of them is exact, but for bodies.
   const auto error_keeping = [&](size_t count) {
     std::vector<DType> types = all;
     for (size_t i = 0; i < count; ++i) types[order[i]] = DType::F32;
     return error_with(types);
   };
   size_t fails = 0, suffices = order.size();
-  report.after = 0;
+  RT_ASSIGN(report.after, error_keeping(suffices));
   while (suffices - fails > 1) {
     RT_TRY(compiler::report_progress(options.progress, "measure", all.size(), all.size()));
     const size_t middle = fails + (suffices - fails) / 2;
@@ -187,11 +203,9 @@ PrecisionCost cost_of(const ModelGraph& exact, const VerifyOptions& options, boo
 
 PrecisionCost cost_of_16_bits(const ModelGraph& model, const compiler::PipelineOptions& pipeline,
                               const VerifyOptions& options, bool always) {
+  const TypesOf types_of = types_by(model, pipeline);
   return cost_of(model, options, always, [&](std::vector<Array> inputs) {
-    return Trial(model, std::move(inputs))
-        .run(compiler::node_types(
-            *model.entry("infer"),
-            {.states = model.states, .dtype = pipeline.precision, .keep_fp32 = pipeline.keep_fp32}));
+    return Trial(model, std::move(inputs), types_of).run(types_of(*model.entry("infer")), true);
   });
 }
 
@@ -213,12 +227,13 @@ std::string exactly(const std::string& name) {
 std::string AccuracyReport::text() const {
   char errors[96];
   std::snprintf(errors, sizeof errors, "error of the outputs %.2g", before);
-  if (kept == 0) return errors;
+  const char* why = after > wanted ? "; nodes of branches and loops' bodies are not chosen" : "";
+  if (kept == 0) return librt::text(errors, why);
   std::snprintf(errors, sizeof errors, "error of the outputs %.2g before, %.2g now", before, after);
   std::vector<std::string> names;
   for (size_t i = 0; i < kept; ++i) names.push_back(nodes[i].name);
   return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", compiler::listed(names, 8), "; ",
-                     errors);
+                     errors, why);
 }
 
 }  // namespace librt::convert

@@ -18,6 +18,7 @@ struct AccuracyReport {
   };
   std::vector<Node> nodes;  ///< all nodes that would compute in 16 bits, worst first
   size_t kept = 0;          ///< how many of these, from the front, stay in f32
+  double wanted = 0;        ///< the tolerance
   double before = 0;        ///< error of the outputs with none kept
   double after = 0;
   /// "kept 3 of 54 nodes in f32: conv1, fc; error of the outputs 0.021 before, 0.00084 now".

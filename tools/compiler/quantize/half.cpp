@@ -145,8 +145,14 @@ bool passes_on(const Node& node, size_t i) {
 /// Writes the graph again, with two Casts where a value is rounded.
 class Rounder {
  public:
-  Rounder(const Graph& from, Graph& to, const std::vector<State>& states)
-      : from_(from), builder_(to, &states), copies_(from.values.size(), kNoValue), rounded_(copies_) {}
+  using OfBody = std::function<std::vector<DType>(const Graph& body)>;
+  Rounder(const Graph& from, Graph& to, const std::vector<State>& states, const OfBody& of_body)
+      : from_(from),
+        states_(states),
+        of_body_(of_body),
+        builder_(to, &states),
+        copies_(from.values.size(), kNoValue),
+        rounded_(copies_) {}
 
   Status run(const std::vector<DType>& types) {
     Graph& to = builder_.graph();
@@ -191,6 +197,12 @@ class Rounder {
         rounded_[input] = rounded_to(type, copies_[input], exceeds(input, type));
       input = type == DType::F32 ? copies_[input] : rounded_[input];
     }
+    if (ops::is_control(node.kind()))
+      for (Graph& body : copy.bodies) {
+        Result<Graph> own = rounded(body, states_, of_body_(body), of_body_);
+        if (!own.ok()) return builder_.fail(own.status());
+        body = std::move(*own);
+      }
     builder_.set_scope(node.name);
     const std::vector<ValueId> outputs = builder_.emit_node(std::move(copy));
     if (!builder_.status().ok()) return;
@@ -202,6 +214,8 @@ class Rounder {
   }
 
   const Graph& from_;
+  const std::vector<State>& states_;
+  const OfBody& of_body_;
   Builder builder_;
   std::vector<ValueId> copies_, rounded_;  ///< by value of the old graph
   std::map<DType, std::vector<bool>> exceeding_;
@@ -244,10 +258,11 @@ ValueId narrow(Builder& builder, ValueId value, DType dtype, bool exceeding) {
   return builder.cast(value, dtype);
 }
 
-Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types) {
+Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types,
+                      const std::function<std::vector<DType>(const Graph& body)>& of_body) {
   Graph result;
   result.symbols = graph.symbols;
-  RT_TRY(Rounder(graph, result, states).run(types));
+  RT_TRY(Rounder(graph, result, states, of_body).run(types));
   return result;
 }
 

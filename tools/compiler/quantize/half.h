@@ -4,6 +4,7 @@
 // graph is rewritten (passes/precision.cpp), files, devices.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tools/compiler/pass.h"
@@ -28,6 +29,8 @@ ValueId narrow(Builder& builder, ValueId value, DType dtype, bool exceeding);
 
 /// The f32 graph with the rounding of these types made explicit: operands and results of nodes that are not
 /// in F32. So every backend shows the effect of 16 bits, even one that would compute such nodes in f32.
-Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types);
+/// of_body: the types of the nodes of a branch or a loop's body.
+Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types,
+                      const std::function<std::vector<DType>(const Graph& body)>& of_body);
 
 }  // namespace librt::compiler
