@@ -4,6 +4,7 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/quantize/half.h"
+#include "tools/compiler/quantize/quantize_weights.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
 
@@ -307,6 +308,32 @@ TEST(ImporterControl, BranchesAreRounded) {
     const double sum = load_element((*outputs)[0].bytes.data(), DType::F32, 0);
     EXPECT_NEAR(sum, dtype == DType::F32 ? 3.001 : 3, 1e-5);
   }
+}
+
+TEST(ImporterControl, WeightsOfBranchesAreQuantized) {
+  rt_onnx::ModelProto proto = empty_model();
+  rt_onnx::GraphProto& graph = *proto.mutable_graph();
+  value(*graph.add_input(), "flag", kBool, {});
+  value(*graph.add_input(), "x", kFloat, {-1, 32});
+  auto& choice = node(graph, "If", {"flag"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    rt_onnx::GraphProto& body = body_of(choice, branch);
+    auto& weight = *body.add_initializer();
+    weight.set_name(std::string(branch) + "_w");
+    weight.set_data_type(kFloat);
+    for (const int64_t extent : {32, 16}) weight.add_dims(extent);
+    for (int i = 0; i < 32 * 16; ++i) weight.add_float_data(static_cast<float>(i % 7 - 3));
+    node(body, "MatMul", {"x", weight.name()}, {std::string(branch) + "_y"});
+    output(body, std::string(branch) + "_y");
+  }
+  output(graph, "y");
+  ImportReport report;
+  auto model = convert(proto, report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto none = [](const std::string&) { return false; };
+  const auto changed = compiler::quantize_weights(model->entries[0].graph, {}, none, 8, 32);
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  EXPECT_EQ(*changed, 2u);
 }
 
 TEST(ImporterControl, AnotherRankIsRefused) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/ops/control.h"
 #include "tools/compiler/passes/pattern.h"
 
 namespace librt::compiler {
@@ -100,6 +101,20 @@ std::pair<ValueId, ValueId> quantized_table(GraphEdit& edit, ValueId table) {
                      Blob::copy_of(scales.data(), scales.size() * sizeof(float)))};
 }
 
+/// rewrite(graph) and, of all branches and bodies in it, rewrite(body): how many nodes they changed.
+template <class Rewrite>
+Result<size_t> with_bodies(Graph& graph, const Rewrite& rewrite) {
+  RT_ASSIGN(size_t changed, rewrite(graph));
+  for (Node& node : graph.nodes) {
+    if (!ops::is_control(node.kind())) continue;
+    for (Graph& body : node.bodies) {
+      RT_ASSIGN(const size_t own, with_bodies(body, rewrite));
+      changed += own;
+    }
+  }
+  return changed;
+}
+
 /// change(id, product) returns whether it did.
 template <class Change>
 Result<size_t> for_each_matmul(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
@@ -119,10 +134,8 @@ Result<size_t> for_each_matmul(Graph& graph, const std::vector<State>& states, c
   return changed;
 }
 
-}  // namespace
-
-Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& states,
-                                    const KeepPredicate& keep) {
+Result<size_t> quantize_graph_dynamically(Graph& graph, const std::vector<State>& states,
+                                          const KeepPredicate& keep) {
   std::map<ValueId, std::vector<ValueId>> quantized;  // the input of several MatMuls is quantized once
   return for_each_matmul(graph, states, keep, [&](GraphEdit& edit, const Matmul& matmul) {
     Builder& b = edit.builder();
@@ -154,7 +167,8 @@ Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& stat
   });
 }
 
-Result<size_t> quantize_tables(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep) {
+Result<size_t> quantize_graph_tables(Graph& graph, const std::vector<State>& states,
+                                     const KeepPredicate& keep) {
   GraphEdit edit(graph, states);
   RT_TRY(Status(edit.status()));
   size_t changed = 0;
@@ -176,8 +190,8 @@ Result<size_t> quantize_tables(Graph& graph, const std::vector<State>& states, c
   return changed;
 }
 
-Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
-                                int64_t bits, int64_t group_size) {
+Result<size_t> quantize_graph_weights(Graph& graph, const std::vector<State>& states,
+                                      const KeepPredicate& keep, int64_t bits, int64_t group_size) {
   return for_each_matmul(graph, states, keep, [&](GraphEdit& edit, const Matmul& matmul) {
     if (matmul.k % group_size != 0 || (bits == 4 && matmul.k % 2 != 0)) return false;
     Builder& b = edit.builder();
@@ -208,6 +222,23 @@ Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, 
     finish(edit, matmul, edit.emit(attributes, {matmul.x, weight, scale, matmul.bias}));
     return true;
   });
+}
+
+}  // namespace
+
+Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& states,
+                                    const KeepPredicate& keep) {
+  return with_bodies(graph, [&](Graph& part) { return quantize_graph_dynamically(part, states, keep); });
+}
+
+Result<size_t> quantize_tables(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep) {
+  return with_bodies(graph, [&](Graph& part) { return quantize_graph_tables(part, states, keep); });
+}
+
+Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
+                                int64_t bits, int64_t group_size) {
+  return with_bodies(
+      graph, [&](Graph& part) { return quantize_graph_weights(part, states, keep, bits, group_size); });
 }
 
 }  // namespace librt::compiler

@@ -1,5 +1,5 @@
 // Quantization without data: MatMuls get integer weights, while activations stay in f32 or are quantized
-// dynamically at every run.
+// dynamically at every run. All in a graph, its branches and loops' bodies.
 #pragma once
 
 #include <functional>
