@@ -46,10 +46,12 @@ inline Status failure(std::string_view what, const dnnl::error& error) {
   return Status::make(Code::Internal, "oneDNN: ", what, ": ", error.message);
 }
 
-/// Whether there is memory for a primitive: a matmul makes dozens of kernels, each in a buffer of its own.
-/// oneDNN writes through the null pointer where malloc fails, so it is not called when little is left.
+/// Whether there is memory for a primitive: a matmul makes dozens of kernels, each in a buffer of its own,
+/// and another thread may take 64 MiB of addresses for its heap meanwhile (with 64 MiB left, one of 1,000
+/// trainings under a limit crashed). oneDNN writes through the null pointer where malloc fails, so it is not
+/// called when little is left.
 inline bool has_memory() noexcept {
-  constexpr size_t kReserve = size_t{64} << 20;
+  constexpr size_t kReserve = size_t{128} << 20;
   void* volatile reserve = std::malloc(kReserve);  // volatile: else the compiler leaves malloc and free out
   std::free(reserve);
   return reserve != nullptr;
