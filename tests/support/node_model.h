@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -177,6 +178,15 @@ inline std::vector<float> sample_values(size_t count, int seed = 1, float scale 
     number = scale * (static_cast<float>(state >> 8) / 8388608.0f - 1);
   }
   return numbers;
+}
+
+/// An element, for formulas in f64.
+inline double at(const std::vector<float>& data, size_t i) {
+  return static_cast<double>(data[i]);
+}
+
+inline double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
 }
 
 inline void expect_near(const std::vector<double>& found, const std::vector<double>& expected,

@@ -12,14 +12,8 @@ namespace {
 using test::expect_near;
 using test::NodeModel;
 using test::sample_values;
+using test::sigmoid;
 using Numbers = std::vector<double>;
-
-double entry(const std::vector<float>& data, size_t i) {
-  return static_cast<double>(data[i]);
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 /// Pseudorandom bytes.
 std::vector<uint8_t> sample_bytes(size_t count, int seed) {
@@ -60,7 +54,7 @@ TEST(ImporterDecoder, RowsOfFewBitsAreGatheredAndDequantized) {
           const int zero =
               has_zeros ? packed_value(zeros, at * zero_bytes * per_byte + block, bits) : 1 << (bits - 1);
           expected.push_back((packed_value(data, at * kColumns + column, bits) - zero) *
-                             entry(scales, at * kBlocks + block));
+                             test::at(scales, at * kBlocks + block));
         }
       expect_near(model.values()[0], expected, 1e-5);
     }
@@ -81,7 +75,8 @@ TEST(ImporterDecoder, WeightsOfFourBitFloats) {
       const size_t code = i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15;
       const double value = type == 1 ? normal4[code] : (code < 8 ? 1 : -1) * float4[code % 8];
       for (size_t row = 0; row < kRows; ++row)
-        expected[row * kOut + i / kIn] += value * entry(largest, i / kBlock) * entry(x, row * kIn + i % kIn);
+        expected[row * kOut + i / kIn] +=
+            value * test::at(largest, i / kBlock) * test::at(x, row * kIn + i % kIn);
     }
     NodeModel model("MatMulBnb4");
     model.input<float>({2, 8}, x, {{0, "rows"}}).constant<uint8_t>({12}, bytes).constant<float>({2}, largest);
@@ -107,7 +102,7 @@ struct Mixture {
     for (size_t i = 0; i < kInner; ++i) {
       double half[2];
       for (size_t part = 0; part < 2; ++part) {
-        half[part] = entry(first_bias, expert * 2 * kInner + 2 * i + part);
+        half[part] = test::at(first_bias, expert * 2 * kInner + 2 * i + part);
         for (size_t k = 0; k < kHidden; ++k)
           half[part] += first(expert, 2 * i + part, k) * static_cast<double>(x[k]);
       }
@@ -115,7 +110,7 @@ struct Mixture {
       rows[i] = gate * sigmoid(1.702 * gate) * (linear + 1);
     }
     for (size_t o = 0; o < kHidden; ++o) {
-      double sum = entry(second_bias, expert * kHidden + o);
+      double sum = test::at(second_bias, expert * kHidden + o);
       for (size_t i = 0; i < kInner; ++i) sum += second(expert, o, i) * rows[i];
       y.push_back(sum);
     }
@@ -128,7 +123,7 @@ struct Mixture {
       std::vector<size_t> order{0, 1, 2, 3};
       std::ranges::sort(order, [&](size_t a, size_t b) { return scores[t * 4 + a] > scores[t * 4 + b]; });
       double all = 0, best = 0;
-      const auto power = [&](size_t e) { return std::exp(entry(scores, t * kExperts + e)); };
+      const auto power = [&](size_t e) { return std::exp(test::at(scores, t * kExperts + e)); };
       for (size_t i = 0; i < kExperts; ++i) (i < 2 ? best : all) += power(order[i]);
       Numbers sum(kHidden);
       for (size_t i = 0; i < 2; ++i) {
@@ -154,10 +149,10 @@ TEST(ImporterDecoder, TokensGoThroughTheirBestExperts) {
   const std::vector<float> w2 = sample_values(kExperts * kHidden * kInner, 2, 0.5f);
   Mixture mixture;
   mixture.first = [&](size_t e, size_t row, size_t k) {
-    return entry(w1, (e * 2 * kInner + row) * kHidden + k);
+    return test::at(w1, (e * 2 * kInner + row) * kHidden + k);
   };
   mixture.second = [&](size_t e, size_t row, size_t k) {
-    return entry(w2, (e * kHidden + row) * kInner + k);
+    return test::at(w2, (e * kHidden + row) * kInner + k);
   };
   for (const int64_t tokens : {1, 3})
     for (const bool open : {false, true})
@@ -189,12 +184,12 @@ TEST(ImporterDecoder, ExpertsOfFourBitsHaveBlocksAndZeroPoints) {
   Mixture mixture;
   mixture.first = [&](size_t e, size_t row, size_t k) {
     const size_t at = e * 2 * kInner + row;
-    return (packed_value(w1, at * kHidden + k, 4) - (z1[at] & 15)) * entry(s1, at * kBlocks1 + k / kBlock);
+    return (packed_value(w1, at * kHidden + k, 4) - (z1[at] & 15)) * test::at(s1, at * kBlocks1 + k / kBlock);
   };
   mixture.second = [&](size_t e, size_t row, size_t k) {
     const size_t at = e * kHidden + row;
     return (packed_value(w2, at * kInner + k, 4) - packed_value(z2, at * 2 + k / kBlock, 4)) *
-           entry(s2, at * kBlocks2 + k / kBlock);
+           test::at(s2, at * kBlocks2 + k / kBlock);
   };
   for (const int64_t tokens : {1, 3}) {
     const auto count = static_cast<size_t>(tokens);
@@ -265,13 +260,13 @@ struct Recurrence {
         for (size_t h = 0; h < states; ++h) {
           double* s = state.data() + (b * states + h) * kWidth * kValues;
           const size_t at = b * tokens + t, key = h / (states / keys);
-          const auto of_key = [&](size_t i) { return entry(k, (at * keys + key) * kWidth + i); };
-          for (size_t i = 0; i < kWidth * kValues; ++i) s[i] *= std::exp(entry(decay, at * states + h));
+          const auto of_key = [&](size_t i) { return test::at(k, (at * keys + key) * kWidth + i); };
+          for (size_t i = 0; i < kWidth * kValues; ++i) s[i] *= std::exp(test::at(decay, at * states + h));
           for (size_t o = 0; o < kValues; ++o) {
             double stored = 0;
             for (size_t i = 0; i < kWidth; ++i) stored += s[i * kValues + o] * of_key(i);
             const double change =
-                entry(beta, at * states + h) * (entry(v, (at * states + h) * kValues + o) - stored);
+                test::at(beta, at * states + h) * (test::at(v, (at * states + h) * kValues + o) - stored);
             for (size_t i = 0; i < kWidth; ++i) s[i * kValues + o] += of_key(i) * change;
           }
           for (size_t head = 0; head < heads; ++head) {
@@ -280,7 +275,7 @@ struct Recurrence {
             for (size_t o = 0; o < kValues; ++o)
               for (size_t i = 0; i < kWidth; ++i)
                 y[(at * heads + head) * kValues + o] +=
-                    entry(q, (at * queries + query) * kWidth + i) * s[i * kValues + o] / 2;
+                    test::at(q, (at * queries + query) * kWidth + i) * s[i * kValues + o] / 2;
           }
         }
     return {y, state};
@@ -320,8 +315,8 @@ TEST(ImporterDecoder, ACausalConvolutionKeepsItsLastInputs) {
     const auto read = [&](size_t b, size_t channel, size_t t) {
       const auto& data = t < kPast ? past : x;
       const size_t length = t < kPast ? kPast : kLength, at = t < kPast ? t : t - kPast;
-      return entry(data, channels_last ? (b * length + at) * kChannels + channel
-                                       : (b * kChannels + channel) * length + at);
+      return test::at(data, channels_last ? (b * length + at) * kChannels + channel
+                                          : (b * kChannels + channel) * length + at);
     };
     Numbers y(kBatch * kChannels * kLength), present(kBatch * kChannels * kPast);
     const auto place = [&](size_t b, size_t channel, size_t t, size_t length) {
@@ -330,9 +325,9 @@ TEST(ImporterDecoder, ACausalConvolutionKeepsItsLastInputs) {
     for (size_t b = 0; b < kBatch; ++b)
       for (size_t channel = 0; channel < kChannels; ++channel) {
         for (size_t t = 0; t < kLength; ++t) {
-          double sum = entry(bias, channel);
+          double sum = test::at(bias, channel);
           for (size_t tap = 0; tap < kTaps; ++tap)
-            sum += entry(w, channel * kTaps + tap) * read(b, channel, t + tap * kDilation);
+            sum += test::at(w, channel * kTaps + tap) * read(b, channel, t + tap * kDilation);
           y[place(b, channel, t, kLength)] = sum * sigmoid(sum);
         }
         for (size_t t = 0; t < kPast; ++t)
@@ -431,8 +426,8 @@ TEST(ImporterDecoder, ThreePositionsRotateTheirOwnColumns) {
     for (size_t t = 0; t < kTokens; ++t)
       for (size_t i = 0; i < kHalf; ++i) {
         const auto row = static_cast<size_t>(positions[streams[layout][i] * kTokens + t]);
-        const double c = entry(cosines, row * kHalf + i), s = entry(sines, row * kHalf + i);
-        const double a = entry(x, t * kSize + i), b = entry(x, t * kSize + kHalf + i);
+        const double c = test::at(cosines, row * kHalf + i), s = test::at(sines, row * kHalf + i);
+        const double a = test::at(x, t * kSize + i), b = test::at(x, t * kSize + kHalf + i);
         expected[t * kSize + i] = a * c - b * s;
         expected[t * kSize + kHalf + i] = b * c + a * s;
       }
@@ -452,9 +447,9 @@ TEST(ImporterDecoder, ANormOfGroupsIsGated) {
   Numbers expected;
   for (size_t i = 0; i < 12; ++i) {
     double squares = 0;
-    for (size_t k = 0; k < 3; ++k) squares += std::pow(entry(x, i / 3 * 3 + k), 2) / 3;
-    const double g = entry(gate, i);
-    expected.push_back(entry(x, i) / std::sqrt(squares + 1e-5) * entry(scale, i % 3) * g * sigmoid(g));
+    for (size_t k = 0; k < 3; ++k) squares += std::pow(test::at(x, i / 3 * 3 + k), 2) / 3;
+    const double g = test::at(gate, i);
+    expected.push_back(test::at(x, i) / std::sqrt(squares + 1e-5) * test::at(scale, i % 3) * g * sigmoid(g));
   }
   NodeModel model("GatedRMSNorm");
   model.input<float>({2, 6}, x, {{0, "rows"}})
@@ -468,8 +463,8 @@ TEST(ImporterDecoder, HalvesSideBySideAreAGate) {
   Numbers expected;
   for (size_t row = 0; row < 2; ++row)
     for (size_t i = 0; i < 2; ++i) {
-      const double g = std::min(entry(x, row * 4 + i), 0.5);
-      const double l = std::clamp(entry(x, row * 4 + 2 + i), -0.5, 0.5);
+      const double g = std::min(test::at(x, row * 4 + i), 0.5);
+      const double l = std::clamp(test::at(x, row * 4 + 2 + i), -0.5, 0.5);
       expected.push_back(g * sigmoid(1.5 * g) * (l + 1));
     }
   NodeModel model("SwiGLU");
@@ -487,7 +482,7 @@ TEST(ImporterDecoder, ABiasDependsOnTheDistance) {
   Numbers expected;
   for (size_t query = 0; query < 16; ++query)
     for (size_t key = 0; key < 16; ++key)
-      expected.push_back(entry(table, key > query ? 0 : buckets[query - key]));
+      expected.push_back(test::at(table, key > query ? 0 : buckets[query - key]));
   NodeModel model("RelativePositionBias");
   model.constant<float>({8, 1}, table).number<int64_t>(16).number<int64_t>(16).integer("max_distance", 20);
   expect_near(model.values()[0], expected, 0);

@@ -8,6 +8,7 @@
 namespace librt::onnx {
 namespace {
 
+using test::at;
 using test::expect_near;
 using test::NodeModel;
 using test::sample_values;
@@ -53,10 +54,6 @@ struct Plain {
     return y;
   }
 };
-
-double at(const std::vector<float>& data, size_t i) {
-  return static_cast<double>(data[i]);
-}
 
 // --- Attention
 

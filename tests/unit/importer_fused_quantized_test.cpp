@@ -7,14 +7,11 @@
 namespace librt::onnx {
 namespace {
 
+using test::at;
 using test::expect_near;
 using test::NodeModel;
 using test::sample_values;
 using Numbers = std::vector<double>;
-
-double at(const std::vector<float>& data, size_t i) {
-  return static_cast<double>(data[i]);
-}
 
 /// y = x w^T of weights packed low bits first, in blocks of 16 of which the last is partial.
 void expect_blocked_matmul(size_t bits, bool zeros) {

@@ -10,6 +10,7 @@ namespace {
 using test::expect_near;
 using test::NodeModel;
 using test::sample_values;
+using test::sigmoid;
 using Numbers = std::vector<double>;
 
 double gelu(double x) {
@@ -17,9 +18,6 @@ double gelu(double x) {
 }
 double tanh_gelu(double x) {
   return 0.5 * x * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
 }
 
 TEST(ImporterFused, ActivationsAddTheirBiasFirst) {

@@ -49,8 +49,7 @@ Result<ValueId> zero_offsets(NodeContext& c, const Blocking& b, ValueId zeros, i
   const DType dtype = e.value(zeros).dtype;
   if (dtype != DType::U8) {
     const ValueId real = reshape_to(e, zeros, {b.n, b.blocks()});
-    return e.sub(dtype == DType::F32 ? real : e.cast(real, DType::F32),
-                 e.scalar(static_cast<double>(b.middle()), DType::F32));
+    return e.sub(as_type(e, real, DType::F32), e.scalar(static_cast<double>(b.middle()), DType::F32));
   }
   const auto known = c.emit.known_value(zeros);
   if (!known) return cannot("zero points that are no constant; make them one");
@@ -99,8 +98,7 @@ Result<BlockedWeight> blocked_weight(NodeContext& c, const Blocking& b, ValueId 
   BlockedWeight result;
   RT_ASSIGN(result.values, values_of(c, b, weight));
   RT_ASSIGN(result.offsets, zero_offsets(c, b, zeros, zero_rows.value_or(b.n)));
-  const ValueId real = c.value(scales).dtype == DType::F32 ? scales : c.emit.cast(scales, DType::F32);
-  result.scales = reshape_to(c.emit, real, {b.n, b.blocks()});
+  result.scales = reshape_to(c.emit, as_type(c.emit, scales, DType::F32), {b.n, b.blocks()});
   return result;
 }
 

@@ -80,9 +80,6 @@ ValueId Importer::flex_attention(const rt_onnx::NodeProto& node, const std::stri
     }
     precision = type->dtype;
   }
-  const auto in_type = [&](ValueId x, DType dtype) {
-    return x == kNoValue || emit.value(x).dtype == dtype ? x : emit.cast(x, dtype);
-  };
   // Matmuls are computed in f32 or f64; only the steps between them may be in 16 bits.
   const DType wide = given == DType::F64 || precision == DType::F64 ? DType::F64 : DType::F32;
   double scale = 1;
@@ -98,16 +95,17 @@ ValueId Importer::flex_attention(const rt_onnx::NodeProto& node, const std::stri
   }
   op::MatMulAttributes matmul;
   matmul.transpose_b = true;
-  const ValueId query = in_type(all.query, wide);
-  ValueId x = emit.emit(matmul, {by_group(emit, all, query), in_type(all.key, wide)});
+  const ValueId query = as_type(emit, all.query, wide);
+  ValueId x = emit.emit(matmul, {by_group(emit, all, query), as_type(emit, all.key, wide)});
   x = by_head(emit, all, emit.mul(x, emit.scalar(scale, wide)));
-  x = modified_scores(node, "score_mod", name, scope, in_type(x, precision));
+  x = modified_scores(node, "score_mod", name, scope, as_type(emit, x, precision));
   x = x != kNoValue ? emit.emit(op::SoftmaxAttributes{}, {x}) : x;
   x = modified_scores(node, "prob_mod", name, scope, x);
   if (x == kNoValue) return x;
   matmul.transpose_b = false;
-  const ValueId y = emit.emit(matmul, {by_group(emit, all, in_type(x, wide)), in_type(all.value, wide)});
-  return in_type(by_head(emit, all, y), given);
+  const ValueId y =
+      emit.emit(matmul, {by_group(emit, all, as_type(emit, x, wide)), as_type(emit, all.value, wide)});
+  return as_type(emit, by_head(emit, all, y), given);
 }
 
 void Importer::add_flex_attention(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {

@@ -32,10 +32,6 @@ ValueId constant_bools(Emitter& emit, std::span<const uint8_t> flags) {
                        Blob::copy_of(flags.data(), flags.size_bytes()));
 }
 
-ValueId as_type(Emitter& emit, ValueId x, DType dtype) {
-  return emit.value(x).dtype == dtype ? x : emit.cast(x, dtype);
-}
-
 Result<ValueId> feature_rows(NodeContext& c, std::optional<DType> dtype) {
   if (c.rank() != 1 && c.rank() != 2)
     return invalid_model("expected rows of features [N,F], found a tensor of rank ", c.rank());

@@ -17,8 +17,6 @@ ValueId constant_reals(Emitter& emit, std::span<const float> numbers, Shape shap
 ValueId constant_i32(Emitter& emit, std::span<const int32_t> numbers);
 ValueId constant_bools(Emitter& emit, std::span<const uint8_t> flags);
 
-ValueId as_type(Emitter& emit, ValueId x, DType dtype);
-
 /// Input 0 as rows [N,F] of `dtype`, or of its own type if that is nullopt; a vector is one row.
 Result<ValueId> feature_rows(NodeContext& c, std::optional<DType> dtype = DType::F32);
 /// Fails unless the rows have that many features, or a dynamic number of them.

@@ -93,6 +93,10 @@ ValueId as_vector(Emitter& emit, ValueId x) {
   return x;
 }
 
+ValueId as_type(Emitter& emit, ValueId x, DType dtype) {
+  return x == kNoValue || emit.value(x).dtype == dtype ? x : emit.cast(x, dtype);
+}
+
 ValueId float_values(Emitter& emit, const Shape& shape, std::span<const double> values, DType dtype) {
   const ValueId exact =
       emit.constant({.dtype = DType::F64, .shape = shape}, Blob::copy_of(values.data(), values.size_bytes()));

@@ -36,6 +36,9 @@ ValueId concat_values(Emitter& emit, std::vector<ValueId> vectors);
 /// A scalar or vector of integers as an i64 vector.
 ValueId as_vector(Emitter& emit, ValueId x);
 
+/// x, cast where it is of another type; kNoValue stays.
+ValueId as_type(Emitter& emit, ValueId x, DType dtype);
+
 /// Values as a constant of a float type.
 ValueId float_values(Emitter& emit, const Shape& shape, std::span<const double> values, DType dtype);
 

@@ -100,8 +100,7 @@ Result<ValueId> asked_scores(NodeContext& c, const ops::AttentionParts& parts) {
   const int64_t mode = c.integer("qk_matmul_output_mode", 0);
   const ValueId scores[] = {parts.matmul, parts.capped, parts.masked, parts.weights};
   if (mode < 0 || mode > 3) return invalid_model("qk_matmul_output_mode: expected 0 to 3, found ", mode);
-  const ValueId asked = scores[mode];
-  return asked == kNoValue || c.value(asked).dtype == c.dtype() ? asked : c.emit.cast(asked, c.dtype());
+  return as_type(c.emit, scores[mode], c.dtype());
 }
 
 Status attention(NodeContext& c) {

@@ -20,7 +20,7 @@ struct Layer {
   BlockedWeight weight;  ///< only `values`, float: not quantized
   ValueId bias = kNoValue;
   Blocking blocking;  ///< of one expert
-  int64_t rows = 0, columns = 0;
+  int64_t rows = 0;
   bool side_by_side = false;
 
   bool is_absent() const { return weight.values == kNoValue; }
@@ -159,8 +159,7 @@ struct Router {
 
 void route(NodeContext& c, const Router& router, DType real, Mixture& m) {
   Emitter& e = c.emit;
-  const auto wide = [&](ValueId id) { return e.value(id).dtype == DType::F32 ? id : e.cast(id, DType::F32); };
-  const ValueId scores = wide(router.scores);
+  const ValueId scores = as_type(e, router.scores, DType::F32);
   const ValueId operands[] = {scores, e.ints({{m.chosen}})};
   op::TopKAttributes top;
   top.axis = 1;
@@ -171,7 +170,7 @@ void route(NodeContext& c, const Router& router, DType real, Mixture& m) {
   along.axis = 1;
   ValueId weights = kNoValue;
   if (router.weights != kNoValue) {
-    weights = e.emit(along, {wide(router.weights), best[1]});
+    weights = e.emit(along, {as_type(e, router.weights, DType::F32), best[1]});
     if (router.normalizes) weights = e.div(weights, e.reduce_sum(weights, {1}));
   } else if (router.normalizes) {
     weights = e.emit(softmax, {best[0]});
@@ -179,7 +178,7 @@ void route(NodeContext& c, const Router& router, DType real, Mixture& m) {
     weights = e.emit(along, {e.emit(softmax, {scores}), best[1]});
   }
   m.indices = best[1];
-  m.weights = real == DType::F32 ? weights : e.cast(weights, real);
+  m.weights = as_type(e, weights, real);
   const ValueId none = e.emit(op::ExpandAttributes{}, {e.scalar(0, real), e.shape_of(scores)});
   op::ScatterElementsAttributes scatter;
   scatter.axis = 1;
@@ -237,14 +236,14 @@ Result<Mixture> mixture_of(NodeContext& c, const LayerInputs& first, const Layer
 /// floats.
 Result<Layer> layer_of(NodeContext& c, const Mixture& m, const LayerInputs& inputs, int64_t rows,
                        int64_t columns, int64_t bits, int64_t block_size, DType real, bool side_by_side) {
-  Layer layer{.rows = rows, .columns = columns, .side_by_side = side_by_side};
+  Layer layer{.rows = rows, .side_by_side = side_by_side};
   if (!c.has(inputs.weight)) return layer;
   Emitter& e = c.emit;
-  const auto typed = [&](ValueId id) { return e.value(id).dtype == real ? id : e.cast(id, real); };
-  if (c.has(inputs.bias)) layer.bias = reshape_to(e, typed(c.input(inputs.bias)), {m.experts, rows});
+  if (c.has(inputs.bias))
+    layer.bias = reshape_to(e, as_type(e, c.input(inputs.bias), real), {m.experts, rows});
   ValueId weight = c.input(inputs.weight);
   if (bits == 0) {
-    layer.weight.values = reshape_to(e, typed(weight), {m.experts, rows, columns});
+    layer.weight.values = reshape_to(e, as_type(e, weight, real), {m.experts, rows, columns});
   } else {
     if (!c.has(inputs.scales)) return invalid_model("input ", inputs.scales, ", the scales, is missing");
     layer.blocking = {.k = columns, .n = rows, .bits = bits, .size = block_size == 0 ? columns : block_size};
@@ -270,14 +269,12 @@ Result<Layer> layer_of(NodeContext& c, const Mixture& m, const LayerInputs& inpu
 Status finish(NodeContext& c, const Router& router, DType real, Mixture& m) {
   Emitter& e = c.emit;
   if (!e.status().ok()) return {};
-  m.x = reshape_to(e, c.input(0), {-1, m.hidden});
-  if (c.dtype() != real) m.x = e.cast(m.x, real);
+  m.x = as_type(e, reshape_to(e, c.input(0), {-1, m.hidden}), real);
   route(c, router, real, m);
   if (!e.status().ok()) return {};
-  RT_ASSIGN(ValueId y, mixture(c, m));
+  RT_ASSIGN(const ValueId y, mixture(c, m));
   if (!e.status().ok()) return {};
-  if (c.dtype() != real) y = e.cast(y, c.dtype());
-  return c.result(reshape_to(e, y, extents_of(e, c.input(0))));
+  return c.result(reshape_to(e, as_type(e, y, c.dtype()), extents_of(e, c.input(0))));
 }
 
 Status moe(NodeContext& c) {

@@ -55,20 +55,18 @@ Status gated_rms_norm(NodeContext& c) {
   const int64_t size = c.rank(1) == 1 ? c.extent(1, 0) : -1;
   if (c.rank() < 1 || size < 1) return cannot("a scale of other than one known extent");
   Emitter& e = c.emit;
-  const auto wide = [&](size_t i) {
-    return c.dtype(i) == DType::F32 ? c.input(i) : e.cast(c.input(i), DType::F32);
-  };
   std::vector<Extent> groups = extents_of(e, c.input(0));
   groups.back() =
       Extent::of(groups.back().is_number() && groups.back().number >= 0 ? groups.back().number / size : -1);
   groups.push_back(Extent::of(size));
-  const ValueId x = reshape_to(e, wide(0), groups);
-  ValueId y = rms_normalized(c, x, wide(1), c.rank(), c.real("epsilon", 1e-5f), false).y;
+  const ValueId x = reshape_to(e, as_type(e, c.input(0), DType::F32), groups);
+  ValueId y =
+      rms_normalized(c, x, as_type(e, c.input(1), DType::F32), c.rank(), c.real("epsilon", 1e-5f), false).y;
   y = reshape_to(e, y, extents_of(e, c.input(0)));
-  const ValueId gate = wide(2);
+  const ValueId gate = as_type(e, c.input(2), DType::F32);
   y = e.mul(y, activation == "sigmoid" ? e.emit(op::SigmoidAttributes{}, {gate})
                                        : e.emit(op::SiluAttributes{}, {gate}));
-  return c.result(c.dtype() == DType::F32 ? y : e.cast(y, c.dtype()));
+  return c.result(as_type(e, y, c.dtype()));
 }
 
 // (x, y, gate [..,1]): x + y gate
@@ -89,19 +87,18 @@ Result<ValueId> activated_group_norm(NodeContext& c, ValueId x, bool channels_la
   if (activation != 0 && activation != 1)
     return invalid_model("activation: expected 0 or 1, found ", activation);
   Emitter& e = c.emit;
-  const auto wide = [&](ValueId id) { return c.value(id).dtype == DType::F32 ? id : e.cast(id, DType::F32); };
-  const ValueId first = channels_last ? to_channels_first(e, wide(x)) : wide(x);
+  const ValueId wide = as_type(e, x, DType::F32), first = channels_last ? to_channels_first(e, wide) : wide;
   const std::vector<Extent> extents = extents_of(e, first);
   ValueId y = reshape_to(e, group_normalized(c, first, groups, c.real("epsilon", 1e-5f)), extents);
   if (channels_last) y = to_channels_last(e, y);
   const auto by_channel = [&](size_t input) {
     std::vector<int64_t> column(channels_last ? size_t{1} : extents.size() - 1, 1);
     column[0] = -1;
-    return e.reshape(wide(c.input(input)), e.ints(column));
+    return e.reshape(as_type(e, c.input(input), DType::F32), e.ints(column));
   };
   y = e.add(e.mul(y, by_channel(1)), by_channel(2));
   if (activation == 1) y = e.emit(op::SiluAttributes{}, {y});
-  return c.dtype() == DType::F32 ? y : e.cast(y, c.dtype());
+  return as_type(e, y, c.dtype());
 }
 
 Status fused_group_norm(NodeContext& c) {

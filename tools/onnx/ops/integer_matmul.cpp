@@ -53,7 +53,7 @@ Status matmul_integer(NodeContext& c) {
 }
 
 ValueId as_f32(Emitter& emit, ValueId x) {
-  return emit.value(x).dtype == DType::F32 ? x : emit.cast(x, DType::F32);
+  return as_type(emit, x, DType::F32);
 }
 
 /// Requantizes i32 accumulators of operands with scales a and b to the scale and zero point of the result.

@@ -229,10 +229,7 @@ Status linear_attention(NodeContext& c) {
   std::vector<Extent> joined = extents_of(c.emit, c.input(kLinearQuery));
   joined.back() = Extent::of(c.extent(kLinearValue, 2) / groups * std::max(heads, groups));
   const DType state_type = c.has(kState) ? c.dtype(kState) : c.dtype();
-  const auto in_type = [&](ValueId x, DType dtype) {
-    return c.value(x).dtype == dtype ? x : c.emit.cast(x, dtype);
-  };
-  c.outputs = {in_type(reshape_to(c.emit, y, joined), c.dtype()), in_type(state, state_type)};
+  c.outputs = {as_type(c.emit, reshape_to(c.emit, y, joined), c.dtype()), as_type(c.emit, state, state_type)};
   c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
   return {};
 }
@@ -242,11 +239,12 @@ Status linear_attention(NodeContext& c) {
 Status linear_attention_gate(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 4));
   const DType dtype = c.dtype();
-  const auto in_type = [&](ValueId x) { return c.value(x).dtype == dtype ? x : c.emit.cast(x, dtype); };
   const ValueId shifted = c.emit.add(in_f32(c, c.input(0)), c.input(1));
   const ValueId decay = c.emit.mul(c.emit.emit(op::SoftplusAttributes{}, {shifted}), c.input(2));
-  c.outputs = {in_type(decay)};
-  if (c.has(3)) c.outputs.push_back(in_type(c.emit.emit(op::SigmoidAttributes{}, {in_f32(c, c.input(3))})));
+  c.outputs = {as_type(c.emit, decay, dtype)};
+  if (!c.has(3)) return {};
+  const ValueId beta = c.emit.emit(op::SigmoidAttributes{}, {in_f32(c, c.input(3))});
+  c.outputs.push_back(as_type(c.emit, beta, dtype));
   return {};
 }
 

@@ -45,8 +45,7 @@ Result<Blocking> blocking_of(NodeContext& c) {
 /// x in f32, zero-padded to whole blocks.
 ValueId whole_blocks(NodeContext& c, const Blocking& b) {
   Emitter& e = c.emit;
-  ValueId x = c.input(kBlockedX);
-  if (c.dtype(kBlockedX) != DType::F32) x = e.cast(x, DType::F32);
+  const ValueId x = as_type(e, c.input(kBlockedX), DType::F32);
   const int64_t missing = b.blocks() * b.size - b.k;
   if (missing == 0) return x;
   std::vector<int64_t> pads(static_cast<size_t>(2 * c.rank(kBlockedX)), 0);
@@ -64,10 +63,9 @@ Status matmul_n_bits(NodeContext& c) {
                          c.rank() < 1 ? 0 : c.extent(kBlockedX, c.rank() - 1));
   RT_ASSIGN(const BlockedWeight weight,
             blocked_weight(c, b, c.input(kBlockedWeight), c.input(kBlockScales), c.input(kBlockZeros)));
-  ValueId bias = c.input(kBlockedBias);
-  if (bias != kNoValue && c.dtype(kBlockedBias) != DType::F32) bias = e.cast(bias, DType::F32);
+  const ValueId bias = as_type(e, c.input(kBlockedBias), DType::F32);
   const ValueId y = matmul_blocked(e, whole_blocks(c, b), weight, b, bias);
-  return c.result(c.dtype(kBlockedX) == DType::F32 ? y : e.cast(y, c.dtype(kBlockedX)));
+  return c.result(as_type(e, y, c.dtype(kBlockedX)));
 }
 
 // --- MatMulBnb4
