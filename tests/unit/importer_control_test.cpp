@@ -1,7 +1,10 @@
 // Subgraphs of ONNX nodes: what bodies can access of outer graphs, and what is rejected.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/core/element.h"
+#include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/quantize/half.h"
 #include "tools/compiler/quantize/quantize_weights.h"
@@ -341,6 +344,121 @@ TEST(ImporterControl, AnotherRankIsRefused) {
   EXPECT_FALSE(convert(nested(true), report).ok());
   ASSERT_EQ(report.unsupported.size(), 1u);
   EXPECT_NE(report.unsupported[0].reason.find("rank"), std::string::npos) << report.unsupported[0].reason;
+}
+
+/// A while loop as TensorFlow's carries all that it reads: for i < trips: s = s + w, with w and x passed on,
+/// w by an Identity.
+rt_onnx::ModelProto carries_all() {
+  rt_onnx::ModelProto model = empty_model();
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "x", kFloat, {-1});
+  value(*graph.add_input(), "trips", kInt64, {});
+  rt_onnx::TensorProto& weight = *graph.add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(kFloat);
+  weight.add_dims(1);
+  weight.add_float_data(3);
+  auto& loop = node(graph, "Loop", {"trips", "", "x", "w", "x"}, {"sum", "weight", "same"});
+  rt_onnx::GraphProto& body = body_of(loop, "body");
+  value(*body.add_input(), "i", kInt64, {});
+  value(*body.add_input(), "go", kBool, {});
+  for (const char* name : {"s", "carried_w", "carried_x"}) value(*body.add_input(), name, kFloat, {-1});
+  node(body, "Add", {"s", "carried_w"}, {"next"});
+  node(body, "Identity", {"carried_w"}, {"passed"});
+  node(body, "Identity", {"passed"}, {"passed_again"});
+  for (const char* name : {"go", "next", "passed_again", "carried_x"}) output(body, name);
+  for (const char* name : {"sum", "weight", "same"}) output(graph, name);
+  return model;
+}
+
+TEST(ImporterControl, WhatNoIterationChangesIsCaptured) {
+  ImportReport report;
+  const auto model = convert(carries_all(), report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Graph& graph = model->entries[0].graph;
+  for (const Node& each : graph.nodes) {
+    if (each.kind() != OpKind::Loop) continue;
+    EXPECT_EQ(each.as<op::LoopAttributes>().carried, 1);
+    EXPECT_EQ(each.inputs.size(), ops::kLoopHead + 1 + 1) << "s and x; the weight is the body's";
+  }
+  const float x[] = {1, 2};
+  for (const int64_t trips : {0, 4}) {
+    const ConstTensorView inputs[] = {{x, {DType::F32, {2}}}, {&trips, {DType::I64, {}}}};
+    const auto outputs = ops::evaluate_graph(graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    const auto first = [&](size_t i) { return *reinterpret_cast<const float*>((*outputs)[i].bytes.data()); };
+    EXPECT_EQ(first(0), 1 + 3 * static_cast<float>(trips));
+    EXPECT_EQ(first(1), 3);
+    EXPECT_EQ(first(2), 1);
+  }
+}
+
+/// As PaddlePaddle's: in each of `trips` iterations flag = any x > 0 ? true : flag + [0], which has an axis,
+/// and last = [x, x], of which the scalar before the first iteration has no axis.
+rt_onnx::ModelProto other_ranks(bool reads_last) {
+  rt_onnx::ModelProto model = empty_model();
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "x", kFloat, {-1});
+  value(*graph.add_input(), "trips", kInt64, {});
+  value(*graph.add_input(), "flag", kBool, {});
+  value(*graph.add_input(), "none", kFloat, {});
+  auto& loop = node(graph, "Loop", {"trips", "", "flag", "none"}, {"flags", "last"});
+  rt_onnx::GraphProto& body = body_of(loop, "body");
+  value(*body.add_input(), "i", kInt64, {});
+  value(*body.add_input(), "go", kBool, {});
+  value(*body.add_input(), "f", kBool, {});
+  value(*body.add_input(), "l", kFloat, {});
+  auto& choice = node(body, "If", {"f"}, {"next"});
+  for (const bool taken : {true, false}) {
+    rt_onnx::GraphProto& branch = body_of(choice, taken ? "then_branch" : "else_branch");
+    auto& shape = node(branch, "Constant", {}, {"shape"});
+    auto* ints = shape.add_attribute();
+    ints->set_name("value_ints");
+    ints->set_type(7);
+    if (!taken) ints->add_ints(1);
+    node(branch, "Not", {"f"}, {"not"});
+    node(branch, "Reshape", {"not", "shape"}, {"result"});
+    output(branch, "result");
+  }
+  auto& both = node(body, "Concat", {"x", "x"}, {"joined"});
+  auto* axis = both.add_attribute();
+  axis->set_name("axis");
+  axis->set_type(2);
+  axis->set_i(0);
+  if (reads_last) node(body, "Neg", {"l"}, {"minus"});
+  for (const char* name : {"go", "next", "joined"}) output(body, name);
+  if (reads_last) output(body, "minus");
+  if (reads_last) loop.add_output("all");
+  for (const char* name : {"flags", "last"}) output(graph, name);
+  return model;
+}
+
+TEST(ImporterControl, SingleElementsMayChangeTheirRank) {
+  ImportReport report;
+  const auto model = convert(other_ranks(false), report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto warns = [&](std::string_view part) {
+    return std::ranges::count_if(
+        report.warnings, [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+  };
+  EXPECT_EQ(warns("one element of rank 0 and of rank 1 as output 0: it has rank 0 here"), 1);
+  EXPECT_EQ(warns("rank 0 before the first iteration and rank 1 after it: it has rank 1 here"), 1);
+  const float x[] = {5, 7}, none = 0;
+  const bool flag = true;
+  for (const int64_t trips : {0, 1, 2}) {
+    const ConstTensorView inputs[] = {{x, {DType::F32, {2}}},
+                                      {&trips, {DType::I64, {}}},
+                                      {&flag, {DType::Bool, {}}},
+                                      {&none, {DType::F32, {}}}};
+    const auto outputs = ops::evaluate_graph(model->entries[0].graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_EQ((*outputs)[0].info.shape.rank(), 0);
+    EXPECT_EQ((*outputs)[0].bytes[0] == std::byte{1}, trips % 2 == 0);
+    EXPECT_EQ((*outputs)[1].info.shape, Shape({trips == 0 ? 1 : 4}));
+  }
+  ImportReport refused;
+  EXPECT_FALSE(convert(other_ranks(true), refused).ok()) << "the body reads the scalar";
+  ASSERT_EQ(refused.unsupported.size(), 1U);
 }
 
 TEST(ImporterControl, BodiesMustFit) {

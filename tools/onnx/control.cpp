@@ -1,10 +1,12 @@
 // If, Loop and Scan: graphs inside nodes.
 //
 // A branch with a known condition is inlined. Other branches become bodies (Importer::Frame). A carried value
-// of a Loop whose extent changes between iterations gets a symbol for it, and the body is imported again.
+// of a Loop whose extent changes between iterations gets a symbol for it, and the body is imported again; so
+// it is where no iteration changes a carried value, which is captured then.
 // Scan is a Loop that gathers one slice of each scanned input.
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "runtime/core/convert_floats.h"
@@ -293,6 +295,15 @@ bool Importer::drop_refused(std::array<Branch, 2>& branches, const std::string& 
 
 namespace {
 
+bool has_one_element(const Value& value) {
+  return std::ranges::all_of(value.dims, [](const Dim& dim) { return dim.is_known() && dim.extent == 1; });
+}
+
+/// The only element of x with `rank` axes.
+ValueId with_rank(Emitter& emit, ValueId x, int rank) {
+  return reshape_to(emit, x, std::vector<Extent>(static_cast<size_t>(rank), Extent::of(1)));
+}
+
 /// The node that produces the graph's only output; null where there are several outputs or no such node.
 const rt_onnx::NodeProto* only_result(const rt_onnx::GraphProto& graph) {
   if (graph.output_size() != 1) return nullptr;
@@ -436,6 +447,16 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
       return branches[branch].frame->builder.value(branches[branch].outputs[i]);
     };
     if (value(0).dtype == value(1).dtype && value(0).rank() == value(1).rank()) continue;
+    if (value(0).dtype == value(1).dtype && has_one_element(value(0)) && has_one_element(value(1))) {
+      const size_t higher = value(0).rank() < value(1).rank() ? 1 : 0;
+      const int rank = value(1 - higher).rank();
+      report_.warnings.push_back(text("the branches of '", name, "' give one element of rank ",
+                                      value(0).rank(), " and of rank ", value(1).rank(), " as output ", i,
+                                      ": it has rank ", rank, " here"));
+      ValueId& result = branches[higher].outputs[i];
+      result = with_rank(branches[higher].frame->builder, result, rank);
+      continue;
+    }
     report_unsupported(node, name, opset_of(scope), inputs,
                        text("its branches give ", name_of(value(0).dtype), " of rank ", value(0).rank(),
                             " and ", name_of(value(1).dtype), " of rank ", value(1).rank(), " as output ", i,
@@ -452,12 +473,27 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
 
 namespace {
 
-/// Axes of carried values whose extents differ from one iteration to the next.
-using Varying = std::vector<std::vector<bool>>;
+/// Marks the carried values that an iteration passes on as they are; false when no further ones are.
+/// before: the first is that of the first carried value; after: likewise.
+bool find_unchanged(const Graph& body, std::span<const ValueId> before, std::span<const ValueId> after,
+                    std::vector<bool>& unchanged) {
+  std::unordered_map<ValueId, ValueId> passed_on;
+  for (const Node& node : body.nodes)
+    if (node.kind() == OpKind::Identity) passed_on[node.outputs[0]] = node.inputs[0];
+  bool found = false;
+  for (size_t i = 0; i < unchanged.size(); ++i) {
+    if (unchanged[i]) continue;
+    ValueId id = after[i];
+    for (auto next = passed_on.find(id); next != passed_on.end(); next = passed_on.find(id))
+      id = next->second;
+    if (id == before[i]) unchanged[i] = found = true;
+  }
+  return found;
+}
 
 /// Marks further axes; false when there are none.
 bool find_varying(const compiler::Builder& body, std::span<const ValueId> before,
-                  std::span<const ValueId> after, Varying& varying) {
+                  std::span<const ValueId> after, std::vector<std::vector<bool>>& varying) {
   bool found = false;
   for (size_t i = 0; i < varying.size(); ++i) {
     const Value& in = body.value(before[i]);
@@ -475,51 +511,103 @@ bool find_varying(const compiler::Builder& body, std::span<const ValueId> before
 
 }  // namespace
 
-std::vector<ValueId> Importer::emit_loop(const LoopParts& parts, const WriteBody& write) {
+bool Importer::fit_carried(LoopParts& parts, Frame& body, std::span<const ValueId> before,
+                           std::span<ValueId> after, Varying& varying) {
+  const Graph& graph = body.builder.graph();
+  const auto is_read = [&](ValueId id) {
+    const auto reads = [id](const Node& node) { return std::ranges::count(node.inputs, id) > 0; };
+    return std::ranges::any_of(graph.nodes, reads) || std::ranges::count(after, id) > 0;
+  };
+  bool changed = false;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const Value &in = graph[before[i]], &out = graph[after[i]];
+    if (in.dtype != out.dtype || in.rank() == out.rank()) continue;
+    const std::string what = text("carried value ", i, " of '", parts.name, "' has rank ", in.rank(),
+                                  " before the first iteration and rank ", out.rank(), " after it");
+    if (has_one_element(in) && has_one_element(out)) {
+      report_.warnings.push_back(text(what, ": it has rank ", in.rank(), " here"));
+      after[i] = with_rank(body.builder, after[i], in.rank());
+    } else if (has_one_element(in) && !is_read(before[i])) {
+      const int rank = out.rank();
+      parts.warnings.push_back(text(what, ": it has rank ", rank, " here, also without iterations"));
+      parts.carried[i] = with_rank(builder(), parts.carried[i], rank);
+      varying[i].assign(static_cast<size_t>(rank), false);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+std::vector<ValueId> Importer::emit_loop(LoopParts parts, const WriteBody& write) {
   Frame& outer = *frame_;
+  const size_t carried = parts.carried.size();
   Varying varying;
   for (const ValueId id : parts.carried) varying.emplace_back(outer.builder.value(id).dims.size());
+  // Those that no iteration changes, as exporters of while loops carry weights, are captured instead.
+  std::vector<bool> unchanged(carried);
+  const size_t warnings = report_.warnings.size();
   while (outer.builder.status().ok()) {
+    report_.warnings.resize(warnings);  // without those of the import before
     Frame frame(&outer);
     std::vector<ValueId> inputs = {
         frame.builder.input("iteration", DType::I64,
                             std::vector<Dim>(static_cast<size_t>(parts.iteration_rank), {.extent = 1})),
         frame.builder.input("condition", DType::Bool,
                             std::vector<Dim>(static_cast<size_t>(parts.condition_rank), {.extent = 1}))};
-    for (size_t i = 0; i < parts.carried.size(); ++i) {
+    for (size_t i = 0; i < carried; ++i) {
+      inputs.push_back(kNoValue);
+      if (unchanged[i]) continue;
       std::vector<Dim> dims = frame.dims_of(parts.carried[i]);
       for (size_t axis = 0; axis < dims.size(); ++axis)
         if (varying[i][axis])
           dims[axis] = {.symbol = frame.builder.symbol(text(parts.name, '@', i, '.', axis))};
       const Value& initial = outer.builder.value(parts.carried[i]);
-      inputs.push_back(frame.builder.input(initial.name, initial.dtype, std::move(dims)));
+      inputs.back() = frame.builder.input(initial.name, initial.dtype, std::move(dims));
     }
+    for (size_t i = 0; i < carried; ++i)
+      if (unchanged[i]) inputs[2 + i] = frame.capture(parts.carried[i]);
     frame_ = &frame;
-    const std::vector<ValueId> outputs = write(inputs);
+    std::vector<ValueId> outputs = write(inputs);
     frame_ = &outer;
     outer.builder.fail(frame.builder.take_failure());
-    if (outputs.size() < 1 + parts.carried.size() || !outer.builder.status().ok()) return {};
+    if (outputs.size() < 1 + carried || !outer.builder.status().ok()) return {};
     if (std::any_of(outputs.begin(), outputs.end(), is_sequence)) {
       outer.builder.fail(invalid_model("its body gives a sequence where a tensor is expected"));
       return {};
     }
-    if (find_varying(frame.builder, std::span(inputs).subspan(2), std::span(outputs).subspan(1), varying))
-      continue;
+    const std::span<const ValueId> before = std::span(inputs).subspan(2);
+    const std::span<ValueId> after = std::span(outputs).subspan(1);
+    if (find_unchanged(frame.builder.graph(), before, after, unchanged)) continue;
+    if (fit_carried(parts, frame, before, after, varying)) continue;
+    if (find_varying(frame.builder, before, after, varying)) continue;
+    std::ranges::copy(parts.warnings, std::back_inserter(report_.warnings));
+    Node node;
+    node.inputs = {parts.trips, parts.condition};
+    std::vector<ValueId> own = {outputs[0]};
+    for (size_t i = 0; i < carried; ++i) {
+      if (unchanged[i]) continue;
+      node.inputs.push_back(parts.carried[i]);
+      own.push_back(after[i]);
+    }
+    op::LoopAttributes attributes;
+    attributes.carried = static_cast<int64_t>(own.size() - 1);
+    own.insert(own.end(), after.begin() + static_cast<std::ptrdiff_t>(carried), after.end());
+    if (own.size() == 1) return parts.carried;
     frame.builder.set_scope(parts.name + "/output");
-    set_outputs(frame.builder, outputs);
+    set_outputs(frame.builder, own);
     outer.builder.fail(frame.builder.take_failure());
     frame.own.name = parts.name + "/body";
-    Node node;
-    op::LoopAttributes attributes;
-    attributes.carried = static_cast<int64_t>(parts.carried.size());
     node.op = make_op(attributes);
     node.name = parts.name;
-    node.inputs = {parts.trips, parts.condition};
-    node.inputs.insert(node.inputs.end(), parts.carried.begin(), parts.carried.end());
     node.inputs.insert(node.inputs.end(), frame.captured.begin(), frame.captured.end());
-    node.outputs.assign(outputs.size() - 1, kNoValue);
+    node.outputs.assign(own.size() - 1, kNoValue);
     node.bodies.push_back(std::move(frame.own));
-    return outer.builder.emit_node(std::move(node));
+    const std::vector<ValueId> made = outer.builder.emit_node(std::move(node));
+    if (made.empty()) return {};
+    std::vector<ValueId> results;
+    for (size_t i = 0, next = 0; i < outputs.size() - 1; ++i)
+      results.push_back(i < carried && unchanged[i] ? parts.carried[i] : made[next++]);
+    return results;
   }
   return {};
 }

@@ -89,7 +89,10 @@ class Importer : private BodyWriter {
     ValueId trips = kNoValue, condition = kNoValue;
     std::vector<ValueId> carried;
     int iteration_rank = 0, condition_rank = 0;
+    std::vector<std::string> warnings = {};  ///< of values that are carried otherwise than the model says
   };
+  /// For each carried value, axes whose extents differ from one iteration to the next.
+  using Varying = std::vector<std::vector<bool>>;
   struct ScanParts {
     std::string name;
     std::vector<ValueId> states, scans;
@@ -266,7 +269,12 @@ class Importer : private BodyWriter {
   std::vector<ValueId> add_graph(const rt_onnx::GraphProto& graph, const std::string& name,
                                  const Scope& scope, std::span<const ValueId> inputs);
   /// Emits a Loop; returns its results, or none after a problem.
-  std::vector<ValueId> emit_loop(const LoopParts& parts, const WriteBody& write);
+  std::vector<ValueId> emit_loop(LoopParts parts, const WriteBody& write);
+  /// Single elements whose rank an iteration changes keep theirs; one that no node of the body reads takes
+  /// that of the body's result, which changes `parts`, so that the body is imported again (true).
+  /// before, after: the body's carried values.
+  bool fit_carried(LoopParts& parts, Frame& body, std::span<const ValueId> before, std::span<ValueId> after,
+                   Varying& varying);
   std::vector<ValueId> emit_scan(const ScanParts& parts, const rt_onnx::GraphProto& body, const Scope& scope);
   std::vector<ValueId> emit_batched_scan(const ScanParts& parts, ValueId lengths,
                                          const rt_onnx::GraphProto& body, const Scope& scope);
