@@ -260,6 +260,8 @@ TEST(CpuConv, WinogradComesFirstWhereItPays) {
   EXPECT_EQ(conv_rows(attributes, {1, 14, 14, 32}, 32, false).front(), "conv");
   EXPECT_EQ(conv_rows(attributes, {1, 48, 48, 32}, 32, true).front(), "conv.winograd4x4");
   EXPECT_EQ(conv_rows(attributes, {1, 48, 48, 16}, 16, true).front(), "conv");
+  attributes.epilogue = epilogue(op::Activation::Silu, false, false);
+  EXPECT_EQ(conv_rows(attributes, {1, 14, 14, 32}, 32, true).front(), "conv.winograd2x2");
 }
 
 /// Without AVX-512 our own kernels are candidates beside oneDNN's; with it, last resorts.
@@ -293,12 +295,14 @@ TEST(CpuConv, WinogradValues) {
       SCOPED_TRACE(text(height, "x", width, " pad ", pad));
       op::ConvAttributes attributes;
       attributes.pads = {pad, pad, pad, pad};
-      attributes.epilogue = epilogue(op::Activation::Relu, true, true);
       const Shape y{1, height + 2 * pad - 2, width + 2 * pad - 2, 48};
-      check_node(cpu_device(), make_node(attributes, 4),
-                 {f32(Shape{1, height, width, 32}, -1, 1, 1), f32(Shape{48, 3, 3, 32}, -1, 1, 2),
-                  f32(Shape{48}, -1, 1, 3), f32(y, -1, 1, 4)},
-                 2, tolerance);
+      for (const auto activation : {op::Activation::Relu, op::Activation::Silu, op::Activation::HardSwish}) {
+        attributes.epilogue = epilogue(activation, true, true);
+        check_node(cpu_device(), make_node(attributes, 4),
+                   {f32(Shape{1, height, width, 32}, -1, 1, 1), f32(Shape{48, 3, 3, 32}, -1, 1, 2),
+                    f32(Shape{48}, -1, 1, 3), f32(y, -1, 1, 4)},
+                   2, tolerance);
+      }
       op::ConvWeightGradAttributes weight;
       weight.kernel = {3, 3};
       weight.pads = attributes.pads;

@@ -13,7 +13,7 @@
 //                         read where they lie in memory; depthwise on three axes; long windows in groups
 //   conv.narrow           our own, for few channels in the result: vectors run along the window; of a
 //                         ConvTranspose, windows side by side
-//   conv.winograd         our own, for constant weights, without oneDNN
+//   conv.winograd         our own, for constant weights, channels-last: where oneDNN has none
 //   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
 //   conv.plain            loops, for what has nothing to compute (windows without channels)
 //
@@ -106,13 +106,6 @@ Status supports_blocked(const CpuDevice& device, const NodeView& node) {
 Status supports_winograd(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_blocked(device, node));
   if (!onednn::has_winograd()) return unsupported(onednn::version(), " has no Winograd convolution");
-  if (node.kind() == OpKind::Conv) {
-    const auto& epilogue = node.as<op::ConvAttributes>().epilogue;
-    if (epilogue && epilogue->activation != op::Activation::None &&
-        epilogue->activation != op::Activation::Relu)
-      return unsupported("no fused activation other than Relu, found ",
-                         op::EnumNameActivation(epilogue->activation));
-  }
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   bool fits = g.rank == 2;
   for (int i = 0; i < g.rank; ++i) {
@@ -220,6 +213,10 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
     const EpilogueInputs inputs = epilogue_inputs<op::ConvAttributes>(node);
     convolution.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
                             inputs.residual};
+    // oneDNN's Winograd convolutions end with Relu or nothing.
+    if (kAlgorithm != Algorithm::Direct && epilogue->activation != op::Activation::None &&
+        epilogue->activation != op::Activation::Relu)
+      convolution.late_activation = true;
   }
   return onednn::make_convolution(device, convolution);
 }
@@ -286,8 +283,9 @@ Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Produce
   return make_narrow_conv(device, node.kind(), g, node.inputs[1].value, ending.finish, ending.inputs);
 }
 
-Status supports_winograd_own(const CpuDevice&, const NodeView& node) {
+Status supports_winograd_own(const CpuDevice& device, const NodeView& node) {
   if (node.inputs[1].value == nullptr) return unsupported("the weights must be constant");
+  if (supports_winograd(device, node).ok()) return unsupported("oneDNN's Winograd is as fast");
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   if (!has_work(g)) return unsupported("empty convolution: nothing to compute");
   return supports_winograd_tiles(g);  // the weights' bytes may still be of another type than the node's
@@ -333,7 +331,7 @@ constexpr KernelRow kRowsOfConv[] = {
     row<create_gemm, supports_own>(OpKind::Conv, "conv.own", kF32, 12),
     row<create_narrow, supports_narrow>(OpKind::Conv, "conv.narrow", kF32, 15),
     row<create_streamed, supports_streamed>(OpKind::Conv, "conv.streamed", kF32, 11),
-    row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, kOwnLast ? -6 : 11),
+    row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, 11),
     row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
     RT_CONV(ConvTranspose, "conv_transpose"),
     row<create_narrow, supports_narrow>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
