@@ -429,19 +429,22 @@ TEST(CpuGemm, ProductsOfSeveralBlocks) {
 /// Tiles that reach beyond the image, more than a block of them, batches, and all of an epilogue.
 TEST(CpuGemm, WinogradOfConstantWeights) {
   op::ConvAttributes conv;
-  for (const int64_t pad : {0, 1, 2}) {
-    conv.pads = {pad, 1, 0, pad};
-    check_node(cpu_device(), make_node(conv, 2),
-               {f32(Shape{2, 19, 22, 48}, -1, 1, 1), f32(Shape{80, 3, 3, 48}, -0.1, 0.1, 2)}, 2,
-               ops::Tolerance{1e-4, 1e-3});
-  }
+  // With vectors that the channels fill, and with others.
+  for (const auto& [inputs, outputs] : {std::pair<int64_t, int64_t>{48, 80}, {43, 77}, {18, 31}})
+    for (const int64_t pad : {0, 1, 2}) {
+      SCOPED_TRACE(text(inputs, " to ", outputs, " channels, pad ", pad));
+      conv.pads = {pad, 1, 0, pad};
+      check_node(cpu_device(), make_node(conv, 2),
+                 {f32(Shape{2, 19, 22, inputs}, -1, 1, 1), f32(Shape{outputs, 3, 3, inputs}, -0.1, 0.1, 2)},
+                 2, ops::Tolerance{1e-4, 1e-3});
+    }
   conv.pads = {1, 1, 1, 1};
   conv.epilogue = std::make_unique<op::EpilogueAttributes>();
   conv.epilogue->has_bias = conv.epilogue->has_residual = true;
   conv.epilogue->activation = op::Activation::Relu;
   check_node(cpu_device(), make_node(conv, 4),
-             {f32(Shape{1, 15, 15, 32}, -1, 1, 1), f32(Shape{32, 3, 3, 32}, -0.1, 0.1, 2),
-              f32(Shape{32}, -1, 1, 3), f32(Shape{1, 15, 15, 32}, -1, 1, 4)},
+             {f32(Shape{1, 15, 15, 24}, -1, 1, 1), f32(Shape{36, 3, 3, 24}, -0.1, 0.1, 2),
+              f32(Shape{36}, -1, 1, 3), f32(Shape{1, 15, 15, 36}, -1, 1, 4)},
              2, ops::Tolerance{1e-4, 1e-3});
 }
 
@@ -454,13 +457,13 @@ TEST(CpuGemm, PaddingMeetsNoInfinity) {
   for (const uint32_t constant : {0u, 2u})
     check_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 6, 6, 4}, 0.5, 1, 1), weight}, constant);
   // Of a size for Winograd, which adds what windows do not read.
-  weight = f32(Shape{32, 3, 3, 32}, -1, 1, 2);
+  weight = f32(Shape{36, 3, 3, 36}, -1, 1, 2);
   reinterpret_cast<float*>(weight.bytes.data())[7] = std::numeric_limits<float>::infinity();
   RunNodeOptions options;
   options.row = "conv.winograd";
   options.constants = 2;
   const auto got =
-      run_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 15, 15, 32}, 0.5, 1, 1), weight}, options);
+      run_node(cpu_device(), make_node(conv, 2), {f32(Shape{1, 15, 15, 36}, 0.5, 1, 1), weight}, options);
   ASSERT_EQ(got.status().code(), Code::Unsupported);
   EXPECT_NE(got.status().message().find("finite"), std::string::npos) << got.status().message();
 }

@@ -6,7 +6,7 @@
 
 namespace librt::cpu {
 
-/// Channels are multiples of kChannels.
+/// Channels are kChannels or more.
 struct WinogradTileLoops {
   static constexpr int64_t kTile = 4, kPoints = 36, kChannels = 16;
 
