@@ -44,6 +44,77 @@ TEST(BatchNormFolding, LeavesSharedValuesAndWeights) {
   EXPECT_EQ(count(net.graph, OpKind::Mul), 1u);
 }
 
+// 3x3, twice, 1x1, 1x3 and the value itself, as MobileOne adds them; the rest of the sum is added last.
+TEST(ParallelConv, BranchesOfOneValueAreOneConvolution) {
+  for (const int64_t groups : {1, 2, 4})
+    for (const int64_t stride : {1, 2})
+      for (const int64_t dilation : {1, 2}) {
+        SCOPED_TRACE(text(groups, " groups, stride ", stride, ", dilation ", dilation));
+        Net net;
+        Builder& b = net.b;
+        const ValueId x = net.input({net.symbol("batch"), {.extent = 7}, {.extent = 6}, {.extent = 4}});
+        op::ConvAttributes conv;
+        conv.groups = groups;
+        conv.strides = {stride, stride};
+        conv.dilations = {dilation, dilation};
+        const auto branch = [&](std::vector<int64_t> pads, Shape window, uint32_t seed, bool bias) {
+          op::ConvAttributes own = conv;
+          own.pads = std::move(pads);
+          std::vector<ValueId> inputs{x, random_constant(b, window, seed)};
+          if (bias) {
+            own.epilogue = std::make_unique<op::EpilogueAttributes>();
+            own.epilogue->has_bias = true;
+            inputs.push_back(random_constant(b, {8}, seed + 1));
+          }
+          return b.emit_many(make_op(std::move(own)), inputs, 1)[0];
+        };
+        const int64_t d = dilation, channels = 4 / groups;
+        ValueId sum = branch({d, d, d, d}, {8, 3, 3, channels}, 10, true);
+        sum = b.add(b.neg(branch({0, 0, 0, 0}, {8, 1, 1, channels}, 15, false)), sum);  // has another reader
+        sum = b.add(sum, branch({0, 0, 0, 0}, {8, 1, 1, channels}, 20, false));
+        sum = b.add(branch({d, d, d, d}, {8, 3, 3, channels}, 30, true), sum);
+        sum = b.add(sum, branch({0, d, 0, d}, {8, 1, 3, channels}, 40, false));
+        net.output(net.unary(op::ReluAttributes{}, sum));
+        transform(net.graph, {"parallel_conv"}, 1e-4);
+        EXPECT_EQ(count(net.graph, OpKind::Conv), 2u) << print(net.graph);
+        EXPECT_EQ(count(net.graph, OpKind::Add), 1u) << print(net.graph);
+      }
+}
+
+TEST(ParallelConv, LeavesWhatIsReadTwiceOrGrowsOrDiffers) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 7}, {.extent = 6}, {.extent = 4}}),
+                y = b.neg(x);
+  const auto conv = [&](ValueId from, std::vector<int64_t> pads, Shape window, uint32_t seed) {
+    op::ConvAttributes attributes;
+    attributes.pads = std::move(pads);
+    return b.emit(std::move(attributes), {from, random_constant(b, window, seed)});
+  };
+  const std::vector<int64_t> around{1, 1, 1, 1};
+  // Neither in the other: 1x3 and 3x1 have 6 taps, both in one window 9.
+  net.output(b.add(conv(x, {0, 1, 0, 1}, {4, 1, 3, 4}, 1), conv(x, {1, 0, 1, 0}, {4, 3, 1, 4}, 2)),
+             "crossed");
+  net.output(b.add(conv(x, around, {4, 3, 3, 4}, 3), conv(y, around, {4, 3, 3, 4}, 4)), "others");
+  const ValueId shared = conv(x, around, {4, 3, 3, 4}, 5);
+  net.output(b.mul(b.add(shared, conv(x, around, {4, 3, 3, 4}, 6)), shared), "shared");
+  // One result that is broadcast.
+  net.output(b.add(conv(x, around, {4, 3, 3, 4}, 7), conv(x, around, {1, 3, 3, 4}, 8)), "broadcast");
+  transform(net.graph, {"parallel_conv"}, 0);
+  EXPECT_EQ(count(net.graph, OpKind::Conv), 8u) << print(net.graph);
+
+  Net shifted;  // windows at other places, padded differently, with results at the same ones
+  const ValueId z = shifted.input({{.extent = 1}, {.extent = 9}, {.extent = 4}});
+  const auto along = [&](std::vector<int64_t> pads, int64_t taps, uint32_t seed) {
+    op::ConvAttributes attributes;
+    attributes.pads = std::move(pads);
+    return shifted.b.emit(std::move(attributes), {z, random_constant(shifted.b, {4, taps, 4}, seed)});
+  };
+  shifted.output(shifted.b.add(along({3, 0}, 4, 1), along({2, 2}, 5, 2)));
+  transform(shifted.graph, {"parallel_conv"}, 1e-5);
+  EXPECT_EQ(count(shifted.graph, OpKind::Conv), 1u) << print(shifted.graph);
+}
+
 /// Where(Equal(i[batch,5,1], 0..6), 1, 0) times weights, with indices of -2 to 9.
 ValueId one_hot_times(Net& net, ValueId index, ValueId weights) {
   Builder& b = net.b;

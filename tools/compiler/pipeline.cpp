@@ -29,6 +29,8 @@ constexpr Pass kPasses[] = {
     {"canonicalize", "remove nodes that the layout made trivial", canonicalize},
     {"fold", "transpose constants", fold_known},
     {"batch_norm", "fold per-channel scales and offsets into the preceding weights", batch_norm},
+    {"parallel_conv", "add the weights of convolutions whose results are added", parallel_conv},
+    {"batch_norm", "fold those of such sums", batch_norm},
     // Before composites are recognized, since Casts would hide their patterns.
     {"precision", "compute 16-bit models in f32", precision},
     {"canonicalize", "collapse chains of Casts", canonicalize},

@@ -17,6 +17,7 @@ Status common_subexpr(Graph& graph, const PassContext& context);
 Status half(Graph& graph, const PassContext& context);
 Status precision(Graph& graph, const PassContext& context);
 Status batch_norm(Graph& graph, const PassContext& context);
+Status parallel_conv(Graph& graph, const PassContext& context);
 Status layout(Graph& graph, const PassContext& context);
 Status recognize(Graph& graph, const PassContext& context);
 Status one_hot(Graph& graph, const PassContext& context);
