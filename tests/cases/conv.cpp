@@ -45,6 +45,13 @@ std::vector<Case> cases_conv() {
       make_case("conv_3x3", conv({1, 1}, {1, 1, 1, 1}, {1, 1}), {f32({2, 7, 6, 4}), weight({8, 3, 3, 4})}));
   cases.push_back(make_case("conv_3x3_wide", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
                             {f32({1, 14, 14, 32}), weight({32, 3, 3, 32})}));
+  // Of a size for Winograd, with tiles of 4x4 results that reach beyond the image; it loses some precision:
+  // up to 1e-5 of the largest value.
+  cases.push_back(
+      within(no_gradient(make_case(
+                 "conv_3x3_winograd", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::Silu, true),
+                 {f32({8, 5, 5, 128}), weight({128, 3, 3, 128}), weight({128}), f32({8, 5, 5, 128})})),
+             1e-4, 1e-3));
   cases.push_back(make_case("conv_3x3_odd", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
                             {f32({1, 9, 7, 5}), weight({7, 3, 3, 5})}));
   cases.push_back(make_case("conv_strided", conv({2, 2}, {1, 1, 1, 1}, {1, 1}),

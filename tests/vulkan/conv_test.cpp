@@ -1,6 +1,8 @@
 // Convolutions, their gradients and pools against the pages.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
@@ -44,6 +46,27 @@ TEST(VulkanConv, Forward) {
   for (const Case& c : kCases)
     check_node(device, make_node(attributes_of<op::ConvAttributes>(c), 2),
                {floats(c.x, 1), floats(c.weight, 2)}, 2);
+}
+
+TEST(VulkanConv, Winograd) {
+  RT_LAVAPIPE(device);
+  op::ConvAttributes attributes;
+  for (const std::vector<int64_t>& pads : std::vector<std::vector<int64_t>>{{1, 1, 1, 1}, {0, 2, 1, 0}}) {
+    attributes.pads = pads;
+    const NodeInputs inputs{floats({2, 13, 15, 64}, 1), floats({76, 3, 3, 64}, 2)};
+    const auto rows = rows_for(device, make_node(attributes, 2), inputs, 2);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    EXPECT_EQ(rows->front(), "conv.winograd");
+    check_node(device, make_node(attributes, 2), inputs, 2, ops::Tolerance{1e-4, 2e-4});
+    const auto changing = rows_for(device, make_node(attributes, 2), inputs, 0);
+    ASSERT_TRUE(changing.ok()) << changing.status().message();
+    EXPECT_EQ(changing->front(), "conv.tiled") << "the weights change";
+  }
+  NodeInputs infinite{floats({2, 13, 15, 64}, 1), floats({64, 3, 3, 64}, 2)};
+  reinterpret_cast<float*>(infinite[1]->bytes.data())[70] = std::numeric_limits<float>::infinity();
+  const auto rows = rows_for(device, make_node(attributes, 2), infinite, 2);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_EQ(rows->front(), "conv.tiled") << "a weight is infinite";
 }
 
 TEST(VulkanConv, Epilogue) {

@@ -1,10 +1,12 @@
-// Conv, ConvTranspose and ConvWeightGrad: implicit GEMM by cooperative matrices, tiled if channels are whole
-// vec4s (or can be padded), depthwise, and a direct kernel for every other shape.
+// Conv, ConvTranspose and ConvWeightGrad: implicit GEMM by cooperative matrices, Winograd, tiled if channels
+// are whole vec4s (or can be padded), depthwise, and a direct kernel for every other shape.
 #include <algorithm>
+#include <cmath>
 
 #include "backends/vulkan/steps/conv.h"
 #include "backends/vulkan/steps/gemm.h"
 #include "backends/vulkan/steps/reduce.h"
+#include "backends/vulkan/steps/winograd.h"
 
 namespace librt::vulkan {
 namespace {
@@ -38,6 +40,22 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   const EpiloguePlan epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
   kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> build_winograd(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(fits(device, node));
+  RT_ASSIGN(const ConvSides sides, conv_of(node));
+  RT_TRY(winograd_supports(device, sides));
+  const auto* const weight = static_cast<const float*>(constant_of(node, 1));
+  if (weight == nullptr) return unsupported("the weights must be constant");
+  const std::span<const float> weights(weight, static_cast<size_t>(node.shape(1).elements()));
+  if (!std::ranges::all_of(weights, [](float value) { return std::isfinite(value); }))
+    return unsupported("a weight is not finite");
+  auto program = std::make_unique<Program>("conv");
+  add_winograd_conv(*program, device, sides, {in(0), in(1), out(0), weight, DType::F32},
+                    plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2));
+  program->replaces(1);
   return finish(std::move(program));
 }
 
@@ -212,6 +230,7 @@ constexpr KernelRow kRowsOfConv[] = {
     built_row<build_windows>(OpKind::Conv, "conv.matrix_windows", DTypeSet{DType::F16}, 15),
     built_row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats,
                                                                   20),
+    built_row<build_winograd>(OpKind::Conv, "conv.winograd", kF32, 12),
     built_row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
     built_row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),
     built_row<build_transpose<tiled_conv_supports, add_tiled_conv>>(OpKind::ConvTranspose,

@@ -34,7 +34,8 @@ class SelfTests {
 
   /// Ok if the pipeline may be used; Unsupported, with the reason, if it is in quarantine, which the device's
   /// info then lists too. constants: those that change the code. The first call for a pipeline makes and runs
-  /// the test. A test that cannot run for another reason (no memory) does not count as failed.
+  /// the test; it must not call this function, which waits for the test that is under way. A test that cannot
+  /// run for another reason (no memory) does not count as failed.
   Status trusted(Shader shader, const std::vector<uint32_t>& constants,
                  const std::function<SelfTest()>& make);
 
