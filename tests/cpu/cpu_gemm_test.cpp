@@ -1,4 +1,5 @@
 // The loops of simd/gemm.h for every instruction set, and products larger than the blocks of support/gemm.h.
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/simd/gemm.h"
@@ -446,6 +447,33 @@ TEST(CpuGemm, WinogradOfConstantWeights) {
              {f32(Shape{1, 15, 15, 24}, -1, 1, 1), f32(Shape{36, 3, 3, 24}, -0.1, 0.1, 2),
               f32(Shape{36}, -1, 1, 3), f32(Shape{1, 15, 15, 36}, -1, 1, 4)},
              2, ops::Tolerance{1e-4, 1e-3});
+}
+
+/// Along one axis, in pieces of three taps; dilated ones in tiles of every first position.
+TEST(CpuGemm, WinogradAlongOneAxis) {
+  for (const int64_t kernel : {3, 4, 7, 11})
+    for (const int64_t dilation : {1, 2, 5})
+      for (const bool ends : {false, true}) {
+        SCOPED_TRACE(text(kernel, " taps, dilation ", dilation, ends ? ", with an epilogue" : ""));
+        const int64_t reach = (kernel - 1) * dilation, before = reach / 2, length = 83;
+        op::ConvAttributes conv;
+        conv.dilations = {dilation};
+        conv.pads = {before, reach - before - 1};
+        NodeInputs inputs{f32(Shape{2, length, 43}, -1, 1, 1), f32(Shape{41, kernel, 43}, -0.1, 0.1, 2)};
+        if (ends) {
+          conv.epilogue = std::make_unique<op::EpilogueAttributes>();
+          conv.epilogue->has_bias = conv.epilogue->has_residual = true;
+          conv.epilogue->activation = op::Activation::LeakyRelu;
+          conv.epilogue->alpha = 0.1f;
+          inputs.push_back(f32(Shape{41}, -1, 1, 3));
+          inputs.push_back(f32(Shape{2, length - 1, 41}, -1, 1, 4));
+        }
+        const Node node = make_node(conv, inputs.size());
+        const auto rows = rows_for(cpu_device(), node, inputs, 2);
+        ASSERT_TRUE(rows.ok()) << rows.status().message();
+        EXPECT_EQ(std::ranges::count(*rows, "conv.winograd"), 1);
+        check_node(cpu_device(), node, inputs, 2, ops::Tolerance{1e-4, 1e-3});
+      }
 }
 
 /// What a window reads outside of an image is not there: it meets no infinity of the weights.

@@ -13,7 +13,8 @@
 //                         read where they lie in memory; depthwise on three axes; long windows in groups
 //   conv.narrow           our own, for few channels in the result: vectors run along the window; of a
 //                         ConvTranspose, windows side by side
-//   conv.winograd         our own, for constant weights, channels-last: where oneDNN has none
+//   conv.winograd         our own, for constant weights, channels-last: where oneDNN has none, also along one
+//                         axis
 //   conv.gemm             our own GEMM, or depthwise: without oneDNN, and what it does not support
 //   conv.plain            loops, for what has nothing to compute (windows without channels)
 //

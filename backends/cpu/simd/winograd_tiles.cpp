@@ -51,8 +51,39 @@ void weights(const float* window, int64_t tap_step, float* u, int64_t u_step) {
   }
 }
 
+void line_patch(const float* line, int64_t length, int64_t channels, int64_t position, int64_t step, float* v,
+                int64_t v_step) {
+  for_lanes(channels, [&](int64_t c) {
+    V x[Loops::kLinePoints], points[Loops::kLinePoints];
+    for (int64_t i = 0; i < Loops::kLinePoints; ++i) {
+      const int64_t at = position + i * step;
+      x[i] = at >= 0 && at < length ? load<V>(line + at * channels + c) : V{};
+    }
+    patch_points(x, 1, points, 1);
+    for (int64_t p = 0; p < Loops::kLinePoints; ++p) store(v + p * v_step + c, points[p]);
+  });
+}
+
+void line_results(const float* m, int64_t m_step, int64_t channels, float* y, int64_t step, int64_t count) {
+  for_lanes(channels, [&](int64_t c) {
+    V points[Loops::kLinePoints], results[Loops::kTile];
+    for (int64_t p = 0; p < Loops::kLinePoints; ++p) points[p] = load<V>(m + p * m_step + c);
+    points_results(points, 1, results, 1);
+    for (int64_t i = 0; i < count; ++i) store(y + i * step * channels + c, results[i]);
+  });
+}
+
+void line_weights(const float* window, int64_t tap_step, int64_t taps, float* u, int64_t u_step) {
+  for (int64_t c = 0; c < Loops::kChannels; c += kLane) {
+    V x[3], points[Loops::kLinePoints];
+    for (int64_t tap = 0; tap < 3; ++tap) x[tap] = tap < taps ? load<V>(window + tap * tap_step + c) : V{};
+    weight_points(x, 1, points, 1);
+    for (int64_t p = 0; p < Loops::kLinePoints; ++p) store(u + p * u_step + c, points[p]);
+  }
+}
+
 constexpr WinogradTileLoops make_loops() {
-  return {&patch, &results, &weights};
+  return {&patch, &results, &weights, &line_patch, &line_results, &line_weights};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Winograd's convolution F(4x4, 3x3) with weights transformed before (Lavin & Gray 2016), tile by tile; the
-// products in between are GEMMs of gemm.h. winograd.h is for weights that change.
+// Winograd's convolution F(4x4, 3x3), or F(4, 3) along one axis, with weights transformed before (Lavin &
+// Gray 2016), tile by tile; the products in between are GEMMs of gemm.h. winograd.h is for weights that
+// change.
 #pragma once
 
 #include "backends/cpu/simd/simd.h"
@@ -20,6 +21,16 @@ struct WinogradTileLoops {
                   int64_t columns);
   /// G g G' of kChannels channels of a window, whose taps are tap_step apart: point p goes to u + p u_step.
   void (*weights)(const float* window, int64_t tap_step, float* u, int64_t u_step);
+
+  // The same along one axis, F(4, 3), with six points. Positions of a patch and of results are `step` apart.
+  static constexpr int64_t kLinePoints = 6;
+  void (*line_patch)(const float* line, int64_t length, int64_t channels, int64_t position, int64_t step,
+                     float* v, int64_t v_step);
+  /// The first `count` results.
+  void (*line_results)(const float* m, int64_t m_step, int64_t channels, float* y, int64_t step,
+                       int64_t count);
+  /// Of `taps` taps, at most three; the others are 0.
+  void (*line_weights)(const float* window, int64_t tap_step, int64_t taps, float* u, int64_t u_step);
 };
 RT_DECLARE_LOOPS(WinogradTileLoops);
 

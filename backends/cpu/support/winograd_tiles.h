@@ -1,4 +1,4 @@
-// conv.winograd: our own Winograd convolution F(4x4, 3x3) with constant weights, for builds without oneDNN.
+// conv.winograd: our own Winograd convolution with constant weights: F(4x4, 3x3), and F(4, 3) along one axis.
 #pragma once
 
 #include "backends/cpu/kernel.h"
