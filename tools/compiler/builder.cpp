@@ -172,6 +172,17 @@ const TensorInfo& Builder::example_info(ValueId id) const {
   return inference_->probe(id, 0).info;
 }
 
+std::optional<ConstTensorView> Builder::example_value(ValueId id) const {
+  const ProbeValue& first = inference_->probe(id, 0);
+  for (int i = 0; i < kProbes; ++i) {
+    const ProbeValue& other = inference_->probe(id, i);
+    if (other.value.size == 0 || other.info != first.info ||
+        std::memcmp(other.value.data, first.value.data, first.value.size) != 0)
+      return std::nullopt;
+  }
+  return ConstTensorView{first.value.data, first.info};
+}
+
 ops::Cost Builder::example_cost(const Node& node) const {
   std::vector<Operand> inputs(node.inputs.size());
   std::vector<TensorInfo> outputs(node.outputs.size());

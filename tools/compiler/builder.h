@@ -116,6 +116,9 @@ class Builder final : public Emitter {
   // heuristics and messages: nothing may be concluded from them.
   int64_t example_extent(int32_t symbol) const;
   const TensorInfo& example_info(ValueId id) const;
+  /// A small value that follows from extents; nullopt where it differs between the examples, or depends on
+  /// data.
+  std::optional<ConstTensorView> example_value(ValueId id) const;
   ops::Cost example_cost(const Node& node) const;
 
  private:

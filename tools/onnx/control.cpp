@@ -457,9 +457,23 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
       result = with_rank(branches[higher].frame->builder, result, rank);
       continue;
     }
+    const auto type_of = [&](size_t branch) {
+      return text(name_of(value(branch).dtype), " of rank ", value(branch).rank());
+    };
+    // The one that the extents take in examples is kept; a run decides.
+    const auto example = builder().example_value(inputs[0]);
+    if (example && example->info.elements() == 1) {
+      const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
+      const char *kept = taken ? "then" : "else", *dropped = taken ? "else" : "then";
+      refusal = text("the ", dropped, " branch gives ", type_of(taken ? 1 : 0), " as output ", i, ", the ",
+                     kept, " branch ", type_of(taken ? 0 : 1));
+      report_.warnings.push_back(text("'", name, "': ", refusal, "; extents lead to the ", kept,
+                                      " branch, and a run in which they do not ends with an error"));
+      branches[taken ? 1 : 0].frame = nullptr;
+      break;
+    }
     report_unsupported(node, name, opset_of(scope), inputs,
-                       text("its branches give ", name_of(value(0).dtype), " of rank ", value(0).rank(),
-                            " and ", name_of(value(1).dtype), " of rank ", value(1).rank(), " as output ", i,
+                       text("its branches give ", type_of(0), " and ", type_of(1), " as output ", i,
                             "; fix the dimensions that its condition depends on with --dim, or make the "
                             "condition known with --constant"));
     return bind_nothing(node, scope);
