@@ -198,5 +198,62 @@ TEST(ImporterQuantize, ZeroPointAndOutputTypeMustAgree) {
       << result.status().message();
 }
 
+/// y of a node of QONNX for x.
+std::vector<float> quantized_by(rt_onnx::NodeProto& node, Model& model, const std::vector<float>& x) {
+  node.set_domain("qonnx.custom_op.general");
+  auto* opset = model.proto.add_opset_import();
+  opset->set_domain("qonnx.custom_op.general");
+  opset->set_version(1);
+  model.graph().add_output()->set_name("y");
+  ImportReport report;
+  const std::string bytes = model.proto.SerializeAsString();
+  const auto imported = import_onnx_bytes(std::as_bytes(std::span(bytes)), {}, report);
+  EXPECT_TRUE(imported.ok()) << imported.status().message();
+  if (!imported.ok()) return {};
+  const ConstTensorView view{x.data(), {DType::F32, {static_cast<int64_t>(x.size())}}};
+  const auto outputs = ops::evaluate_graph(imported->entries[0].graph, {{view}});
+  EXPECT_TRUE(outputs.ok()) << outputs.status().message();
+  if (!outputs.ok()) return {};
+  const auto* y = reinterpret_cast<const float*>((*outputs)[0].bytes.data());
+  return {y, y + x.size()};
+}
+
+// Expected values by qonnx/custom_op/general/quant.py, of 0.25 steps.
+TEST(Qonnx, QuantRoundsAndClips) {
+  const std::vector<float> x{-9, -1.1F, -0.375F, 0.125F, 0.375F, 0.6F, 1.5F, 9};
+  const auto quantized = [&](float bits, float zero_point, bool is_signed, bool narrow, const char* mode) {
+    Model model;
+    model.input("x", kFloat, {8});
+    model.number("scale", 0.25F);
+    model.number("zero", zero_point);
+    model.number("bits", bits);
+    auto& node = model.node("Quant", {"x", "scale", "zero", "bits"}, "y");
+    Model::integer(node, "signed", is_signed);
+    Model::integer(node, "narrow", narrow);
+    auto& rounding = *node.add_attribute();
+    rounding.set_name("rounding_mode");
+    rounding.set_type(3);
+    rounding.set_s(mode);
+    return quantized_by(node, model, x);
+  };
+  using Values = std::vector<float>;
+  EXPECT_EQ(quantized(4, 0, true, false, "ROUND"), (Values{-2, -1, -0.5F, 0, 0.5F, 0.5F, 1.5F, 1.75F}));
+  EXPECT_EQ(quantized(4, 0, true, true, "ROUND"), (Values{-1.75F, -1, -0.5F, 0, 0.5F, 0.5F, 1.5F, 1.75F}));
+  EXPECT_EQ(quantized(2, 0, false, false, "FLOOR"), (Values{0, 0, 0, 0, 0.25F, 0.5F, 0.75F, 0.75F}));
+  EXPECT_EQ(quantized(2, 0, false, true, "CEIL"), (Values{0, 0, 0, 0.25F, 0.5F, 0.5F, 0.5F, 0.5F}));
+  EXPECT_EQ(quantized(4, 0, true, false, "ROUND_TO_ZERO"),
+            (Values{-2, -1, -0.25F, 0, 0.25F, 0.5F, 1.5F, 1.75F}));
+  EXPECT_EQ(quantized(3, 2, false, false, "ROUND"),
+            (Values{-0.5F, -0.5F, -0.5F, 0, 0.5F, 0.5F, 1.25F, 1.25F}));
+}
+
+TEST(Qonnx, BipolarQuantIsTheSign) {
+  Model model;
+  model.input("x", kFloat, {4});
+  model.number("scale", 0.5F);
+  EXPECT_EQ(quantized_by(model.node("BipolarQuant", {"x", "scale"}, "y"), model, {-3, -0.1F, 0, 2}),
+            (std::vector<float>{-0.5F, -0.5F, 0.5F, 0.5F}));
+}
+
 }  // namespace
 }  // namespace librt::onnx

@@ -1,4 +1,6 @@
-// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear; Quant and BipolarQuant of QONNX.
+#include <cmath>
+
 #include "tools/onnx/narrow.h"
 #include "tools/onnx/node.h"
 #include "tools/onnx/onnx.pb.h"
@@ -131,13 +133,70 @@ Status dynamic_quantize(NodeContext& c) {
   return {};
 }
 
+// --- QONNX: values of any number of bits, kept as floats (qonnx.custom_op.general, of Brevitas)
+
+Result<ValueId> rounded_to_integer(NodeContext& c, ValueId x) {
+  Emitter& e = c.emit;
+  const std::string mode = c.string("rounding_mode", "ROUND");
+  if (mode == "ROUND" || mode == "HALF_EVEN") return e.emit(op::RoundAttributes{}, {x});
+  if (mode == "FLOOR") return e.emit(op::FloorAttributes{}, {x});
+  if (mode == "CEIL") return e.emit(op::CeilAttributes{}, {x});
+  if (mode != "ROUND_TO_ZERO" && mode != "DOWN")
+    return cannot("rounding_mode '", mode, "'; export with ROUND, FLOOR, CEIL or ROUND_TO_ZERO");
+  const ValueId size = e.emit(op::FloorAttributes{}, {e.emit(op::AbsAttributes{}, {x})});
+  return e.mul(e.emit(op::SignAttributes{}, {x}), size);
+}
+
+/// (clip(round(x / scale + zero point)) - zero point) scale.
+Status quantized_values(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 4));
+  RT_ASSIGN(const std::vector<double> width, c.known_reals(3, "the bit width"));
+  // Wider integers are not floats.
+  constexpr double kMostBits = 24;
+  if (width.size() != 1 || !(width[0] >= 1 && width[0] <= kMostBits) || width[0] != std::floor(width[0]))
+    return cannot("a bit width that is not one whole number between 1 and ", kMostBits);
+  const bool is_signed = c.integer("signed", 1) != 0, is_narrow = c.integer("narrow", 0) != 0;
+  const double steps = std::exp2(width[0] - (is_signed ? 1 : 0)), narrowed = is_narrow ? 1 : 0;
+  Emitter& e = c.emit;
+  const DType dtype = c.dtype();
+  const ValueId scale = as_type(e, c.input(1), dtype), zero_point = as_type(e, c.input(2), dtype);
+  RT_ASSIGN(ValueId y, rounded_to_integer(c, e.add(e.div(c.input(0), scale), zero_point)));
+  op::ClipAttributes range;
+  range.minimum = static_cast<float>(is_signed ? narrowed - steps : 0);
+  range.maximum = static_cast<float>(steps - 1 - (is_signed ? 0 : narrowed));
+  y = e.emit(range, {y});
+  return c.result(e.mul(e.sub(y, zero_point), scale));
+}
+
+/// The scale, with the sign of x.
+Status quantized_signs(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  Emitter& e = c.emit;
+  const ValueId scale = as_type(e, c.input(1), c.dtype());
+  const ValueId ratio = e.div(c.input(0), scale);
+  const ValueId is_positive = e.emit(op::GreaterOrEqualAttributes{}, {ratio, e.scalar_like(0, ratio)});
+  const ValueId signs =
+      e.emit(op::WhereAttributes{}, {is_positive, e.scalar_like(1, ratio), e.scalar_like(-1, ratio)});
+  return c.result(e.mul(signs, scale));
+}
+
+#define RT_QONNX(domain)                                         \
+  {domain, "Quant", 1, kNewestOpset, quantized_values},          \
+      {domain, "IntQuant", 1, kNewestOpset, quantized_values}, { \
+    domain, "BipolarQuant", 1, kNewestOpset, quantized_signs     \
+  }
 constexpr ImportRow kQuantizeRows[] = {
+    RT_QONNX("qonnx.custom_op.general"),
+    RT_QONNX("onnx.brevitas"),
+    RT_QONNX("finn.custom_op.general"),
     {"", "QuantizeLinear", 10, kNewestOpset, quantize},
     {"", "DequantizeLinear", 10, kNewestOpset, dequantize},
     {"com.microsoft", "QuantizeLinear", 1, kNewestOpset, quantize},
     {"com.microsoft", "DequantizeLinear", 1, kNewestOpset, dequantize},
     {"", "DynamicQuantizeLinear", 11, kNewestOpset, dynamic_quantize},
 };
+
+#undef RT_QONNX
 
 }  // namespace
 
