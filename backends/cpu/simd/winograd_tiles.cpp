@@ -10,14 +10,12 @@ namespace {
 using V = Vector<float>;
 using Loops = WinogradTileLoops;
 constexpr int64_t kLane = kLanes<float>;
-static_assert(Loops::kChannels % kLane == 0);
+static_assert(Loops::kChannels >= kLane);
 
 /// body(first channel of a vector); the last one begins earlier where the channels do not fill it.
 template <class Body>
 RT_INLINE void for_lanes(int64_t channels, const Body& body) {
-  int64_t c = 0;
-  for (; c + kLane <= channels; c += kLane) body(c);
-  if (c < channels) body(channels - kLane);
+  for (int64_t c = 0; c < channels; c += kLane) body(c + kLane <= channels ? c : channels - kLane);
 }
 
 void patch(const float* image, int64_t height, int64_t width, int64_t channels, int64_t row, int64_t column,
@@ -42,15 +40,6 @@ void results(const float* m, int64_t m_step, int64_t channels, float* y, int64_t
   });
 }
 
-void weights(const float* window, int64_t tap_step, float* u, int64_t u_step) {
-  for (int64_t c = 0; c < Loops::kChannels; c += kLane) {
-    V taps[9], points[Loops::kPoints];
-    for (int64_t tap = 0; tap < 9; ++tap) taps[tap] = load<V>(window + tap * tap_step + c);
-    both_ways<3, 6, weight_points<V>>(taps, points);
-    for (int64_t p = 0; p < Loops::kPoints; ++p) store(u + p * u_step + c, points[p]);
-  }
-}
-
 void line_patch(const float* line, int64_t length, int64_t channels, int64_t position, int64_t step, float* v,
                 int64_t v_step) {
   for_lanes(channels, [&](int64_t c) {
@@ -73,17 +62,8 @@ void line_results(const float* m, int64_t m_step, int64_t channels, float* y, in
   });
 }
 
-void line_weights(const float* window, int64_t tap_step, int64_t taps, float* u, int64_t u_step) {
-  for (int64_t c = 0; c < Loops::kChannels; c += kLane) {
-    V x[3], points[Loops::kLinePoints];
-    for (int64_t tap = 0; tap < 3; ++tap) x[tap] = tap < taps ? load<V>(window + tap * tap_step + c) : V{};
-    weight_points(x, 1, points, 1);
-    for (int64_t p = 0; p < Loops::kLinePoints; ++p) store(u + p * u_step + c, points[p]);
-  }
-}
-
 constexpr WinogradTileLoops make_loops() {
-  return {&patch, &results, &weights, &line_patch, &line_results, &line_weights};
+  return {&patch, &results, &line_patch, &line_results};
 }
 
 }  // namespace

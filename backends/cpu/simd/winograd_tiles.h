@@ -19,8 +19,6 @@ struct WinogradTileLoops {
   /// [rows][row_step], [columns][channels].
   void (*results)(const float* m, int64_t m_step, int64_t channels, float* y, int64_t row_step, int64_t rows,
                   int64_t columns);
-  /// G g G' of kChannels channels of a window, whose taps are tap_step apart: point p goes to u + p u_step.
-  void (*weights)(const float* window, int64_t tap_step, float* u, int64_t u_step);
 
   // The same along one axis, F(4, 3), with six points. Positions of a patch and of results are `step` apart.
   static constexpr int64_t kLinePoints = 6;
@@ -29,8 +27,6 @@ struct WinogradTileLoops {
   /// The first `count` results.
   void (*line_results)(const float* m, int64_t m_step, int64_t channels, float* y, int64_t step,
                        int64_t count);
-  /// Of `taps` taps, at most three; the others are 0.
-  void (*line_weights)(const float* window, int64_t tap_step, int64_t taps, float* u, int64_t u_step);
 };
 RT_DECLARE_LOOPS(WinogradTileLoops);
 

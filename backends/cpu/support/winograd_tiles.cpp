@@ -25,6 +25,22 @@ static_assert(kLeastChannels >= Loops::kChannels);
 /// Tiles of a block, at most: rows of the GEMMs, which read all weights for each block.
 constexpr int64_t kBlock = 28;
 
+using Channels = float[Loops::kChannels];
+
+/// G x of three taps, `step` apart: six points.
+void weight_points(const Channels* x, int64_t step, Channels* y, int64_t y_step) noexcept {
+  for (int64_t c = 0; c < Loops::kChannels; ++c) {
+    const float x0 = x[0][c], x1 = x[step][c], x2 = x[2 * step][c];
+    const float outer = (x0 + x2) * (-1.0f / 6), wide = (x0 + 4.0f * x2) * (1.0f / 24);
+    y[0][c] = 0.25f * x0;
+    y[y_step][c] = outer - x1 * (1.0f / 6);
+    y[2 * y_step][c] = outer + x1 * (1.0f / 6);
+    y[3 * y_step][c] = wide + x1 * (1.0f / 12);
+    y[4 * y_step][c] = wide - x1 * (1.0f / 12);
+    y[5 * y_step][c] = x2;
+  }
+}
+
 /// A convolution along one axis in tiles of four results that are `step`, the dilation, apart. Windows of
 /// more than three taps are in pieces, whose products are added in the points.
 struct LineTiling {
@@ -84,13 +100,16 @@ struct Convolution {
   }
 
   /// The points of kChannels channels from `first` on of one window, or of one of its pieces.
-  void transform(const float* window, int64_t piece, int64_t first, float* u, int64_t u_step) const noexcept {
-    const int64_t c = g.input_channels;
-    if (line)
-      loops->line_weights(window + piece * 3 * c + first, c,
-                          std::min<int64_t>(3, g.axes[0].kernel - piece * 3), u, u_step);
-    else
-      loops->weights(window + first, c, u, u_step);
+  void transform(const float* window, int64_t piece, int64_t first, Channels* to) const noexcept {
+    const int64_t c = g.input_channels, taps = line ? 3 : 9;
+    const int64_t given = line ? std::min(taps, g.axes[0].kernel - piece * 3) : taps;
+    Channels x[9] = {};
+    for (int64_t tap = 0; tap < given; ++tap)
+      std::copy_n(window + (piece * 3 + tap) * c + first, Loops::kChannels, x[tap]);
+    if (line) return weight_points(x, 1, to, 1);
+    Channels half_way[18];
+    for (int64_t i = 0; i < 3; ++i) weight_points(x + i, 3, half_way + i, 3);
+    for (int64_t i = 0; i < 6; ++i) weight_points(half_way + i * 3, 1, to + i * 6, 1);
   }
 
   void pack(const float* weight, float* u) const noexcept {
@@ -103,9 +122,12 @@ struct Convolution {
             const int64_t first = std::min(step, c - Loops::kChannels);
             float values[kPoints][GemmLoops::kMostColumns * Loops::kChannels] = {};
             const int64_t count = std::min(width, o - panel * width);
-            for (int64_t j = 0; j < count; ++j)
-              transform(weight + (panel * width + j) * taps * c, piece, first,
-                        &values[0][0] + j * Loops::kChannels, std::size(values[0]));
+            for (int64_t j = 0; j < count; ++j) {
+              Channels of_window[kPoints];
+              transform(weight + (panel * width + j) * taps * c, piece, first, of_window);
+              for (int64_t p = 0; p < points; ++p)
+                std::copy_n(of_window[p], Loops::kChannels, values[p] + j * Loops::kChannels);
+            }
             for (int64_t p = 0; p < points; ++p)
               gather_rows(*blocks.loops, values[p], Loops::kChannels, count, Loops::kChannels,
                           u + p * packed_step() + (panel * depth + piece * c + first) * width, width);
