@@ -488,12 +488,12 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
 namespace {
 
 /// Marks the carried values that an iteration passes on as they are; false when no further ones are.
-/// before: the first is that of the first carried value; after: likewise.
 bool find_unchanged(const Graph& body, std::span<const ValueId> before, std::span<const ValueId> after,
                     std::vector<bool>& unchanged) {
   std::unordered_map<ValueId, ValueId> passed_on;
   for (const Node& node : body.nodes)
-    if (node.kind() == OpKind::Identity) passed_on[node.outputs[0]] = node.inputs[0];
+    if (node.kind() == OpKind::Identity && node.inputs.size() == 1)  // with two it checks the shape
+      passed_on[node.outputs[0]] = node.inputs[0];
   bool found = false;
   for (size_t i = 0; i < unchanged.size(); ++i) {
     if (unchanged[i]) continue;

@@ -156,6 +156,7 @@ Status quantized_values(NodeContext& c) {
   if (width.size() != 1 || !(width[0] >= 1 && width[0] <= kMostBits) || width[0] != std::floor(width[0]))
     return cannot("a bit width that is not one whole number between 1 and ", kMostBits);
   const bool is_signed = c.integer("signed", 1) != 0, is_narrow = c.integer("narrow", 0) != 0;
+  if (is_signed && width[0] == 1) return cannot("one signed bit; export BipolarQuant");
   const double steps = std::exp2(width[0] - (is_signed ? 1 : 0)), narrowed = is_narrow ? 1 : 0;
   Emitter& e = c.emit;
   const DType dtype = c.dtype();
