@@ -22,7 +22,8 @@ constexpr int64_t kLeastChannels = 18;
 /// Along one axis multiply-adds are halved, not quartered: with 32 the direct convolution is as fast.
 constexpr int64_t kLeastLineChannels = 40;
 /// Of as many pieces as make 36 points of a tile.
-constexpr int64_t kMostTaps = 18;
+constexpr int64_t kMostTaps = 3 * Loops::kPoints / Loops::kLinePoints;
+static_assert(kMostTaps == 18);
 static_assert(kLeastChannels >= Loops::kChannels);
 /// Tiles of a block, at most: rows of the GEMMs, which read all weights for each block.
 constexpr int64_t kBlock = 28;
@@ -235,7 +236,7 @@ Status supports_winograd_tiles(const ConvGeometry& g) {
   if (g.rank == 1) {
     const WindowAxis& axis = g.axes[0];
     if (g.groups != 1 || axis.kernel < 3 || axis.kernel > kMostTaps || axis.stride != 1)
-      return unsupported("Winograd needs one group, and windows of 3 to ", kMostTaps, " with stride 1");
+      return unsupported("Winograd needs one group, 3 to 18 taps and stride 1");
   } else {
     RT_TRY(supports_winograd_windows(g));
   }

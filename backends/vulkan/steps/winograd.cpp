@@ -27,8 +27,8 @@ void transform_weights(const ConvSides& sides, const float* weight, float* point
                                      {1.0 / 24, -1.0 / 12, 1.0 / 6},
                                      {0, 0, 1}};
   const int64_t inputs = sides.in_channels, outputs = sides.out_channels;
-  for (int64_t o = 0; o < outputs; ++o)
-    for (int64_t c = 0; c < inputs; ++c) {
+  for (int64_t c = 0; c < inputs; ++c)
+    for (int64_t o = 0; o < outputs; ++o) {
       const float* const window = weight + o * 9 * inputs + c;
       double half_way[6][3] = {};
       for (int64_t p = 0; p < 6; ++p)
