@@ -44,7 +44,7 @@ TEST(BatchNormFolding, LeavesSharedValuesAndWeights) {
   EXPECT_EQ(count(net.graph, OpKind::Mul), 1u);
 }
 
-// 3x3, twice, 1x1, 1x3 and the value itself, as MobileOne adds them; the rest of the sum is added last.
+// 3x3, twice, 1x1 and 1x3, as MobileOne adds them; the rest of the sum is added to them.
 TEST(ParallelConv, BranchesOfOneValueAreOneConvolution) {
   for (const int64_t groups : {1, 2, 4})
     for (const int64_t stride : {1, 2})

@@ -51,6 +51,20 @@ void output(rt_onnx::GraphProto& graph, const std::string& name) {
   graph.add_output()->set_name(name);
 }
 
+void integer(rt_onnx::NodeProto& made, const std::string& name, int64_t number) {
+  auto* attribute = made.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(2);
+  attribute->set_i(number);
+}
+
+void constant_ints(rt_onnx::GraphProto& graph, const std::string& name, const std::vector<int64_t>& numbers) {
+  auto* attribute = node(graph, "Constant", {}, {name}).add_attribute();
+  attribute->set_name("value_ints");
+  attribute->set_type(7);
+  for (const int64_t number : numbers) attribute->add_ints(number);
+}
+
 rt_onnx::ModelProto empty_model() {
   rt_onnx::ModelProto model;
   model.set_ir_version(8);
@@ -84,11 +98,7 @@ rt_onnx::ModelProto nested(bool change_rank = false) {
   node(body, "Add", {"s", "step"}, {change_rank ? "added" : "next"});
   if (change_rank) {
     node(body, "Shape", {"go"}, {"nothing"});
-    auto& axes = node(body, "Constant", {}, {"axes"});
-    auto* ints = axes.add_attribute();
-    ints->set_name("value_ints");
-    ints->set_type(7);
-    ints->add_ints(0);
+    constant_ints(body, "axes", {0});
     node(body, "Unsqueeze", {"added", "axes"}, {"next"});
   }
   for (const char* name : {"go", "next", "next"}) output(body, name);
@@ -131,12 +141,7 @@ rt_onnx::ModelProto two_widths(int64_t extent, int64_t width) {
   auto& branch = node(graph, "If", {"flag"}, {"y"});
   for (const bool taken : {true, false}) {
     rt_onnx::GraphProto& body = body_of(branch, taken ? "then_branch" : "else_branch");
-    auto& shape = node(body, "Constant", {}, {"shape"});
-    auto* ints = shape.add_attribute();
-    ints->set_name("value_ints");
-    ints->set_type(7);
-    ints->add_ints(taken ? 2 : 4);
-    ints->add_ints(width);
+    constant_ints(body, "shape", {taken ? 2 : 4, width});
     node(body, "Reshape", {"x", "shape"}, {"rows"});
     node(body, "ReduceSum", {"rows"}, {"sum"});
     output(body, "sum");
@@ -183,14 +188,8 @@ rt_onnx::ModelProto squeezed(const std::string& one_of, bool then_squeezes) {
       ->mutable_dim(1)
       ->set_dim_param("m");
   value(*graph.add_input(), "other", kFloat, {-1, -1});
-  const auto ints = [](rt_onnx::GraphProto& in, const std::string& name, int64_t number) {
-    auto* attribute = node(in, "Constant", {}, {name}).add_attribute();
-    attribute->set_name("value_ints");
-    attribute->set_type(7);
-    attribute->add_ints(number);
-  };
   node(graph, "Shape", {"x"}, {"shape"});
-  ints(graph, "one", 1);
+  constant_ints(graph, "one", {1});
   node(graph, "Gather", {"shape", "one"}, {"extent"});
   node(graph, "Equal", {"extent", "one"}, {"narrow"});
   if (!then_squeezes) node(graph, "Not", {"narrow"}, {"wide"});
@@ -198,7 +197,7 @@ rt_onnx::ModelProto squeezed(const std::string& one_of, bool then_squeezes) {
   for (const bool then : {true, false}) {
     rt_onnx::GraphProto& body = body_of(branch, then ? "then_branch" : "else_branch");
     if (then == then_squeezes) {
-      ints(body, "axis", 1);
+      constant_ints(body, "axis", {1});
       node(body, "Squeeze", {"x", "axis"}, {"rank1"});
       output(body, "rank1");
     } else {
@@ -254,12 +253,7 @@ rt_onnx::ModelProto merged() {
     auto& join =
         node(branch, with_past ? "Concat" : "Identity",
              with_past ? std::vector<std::string>{"past", "x"} : std::vector<std::string>{"x"}, {"keys"});
-    if (with_past) {
-      auto* axis = join.add_attribute();
-      axis->set_name("axis");
-      axis->set_type(2);
-      axis->set_i(1);
-    }
+    if (with_past) integer(join, "axis", 1);
     node(branch, "ReduceSum", {"keys"}, {"y"});
     output(branch, "y");
     output(branch, "keys");
@@ -392,8 +386,8 @@ TEST(ImporterControl, WhatNoIterationChangesIsCaptured) {
   }
 }
 
-/// As PaddlePaddle's: in each of `trips` iterations flag = any x > 0 ? true : flag + [0], which has an axis,
-/// and last = [x, x], of which the scalar before the first iteration has no axis.
+/// As PaddlePaddle's: in each of `trips` iterations flag = not flag, with an axis in the else branch alone,
+/// and last = [x, x], in place of the scalar before the first iteration.
 rt_onnx::ModelProto other_ranks(bool reads_last) {
   rt_onnx::ModelProto model = empty_model();
   rt_onnx::GraphProto& graph = *model.mutable_graph();
@@ -410,20 +404,12 @@ rt_onnx::ModelProto other_ranks(bool reads_last) {
   auto& choice = node(body, "If", {"f"}, {"next"});
   for (const bool taken : {true, false}) {
     rt_onnx::GraphProto& branch = body_of(choice, taken ? "then_branch" : "else_branch");
-    auto& shape = node(branch, "Constant", {}, {"shape"});
-    auto* ints = shape.add_attribute();
-    ints->set_name("value_ints");
-    ints->set_type(7);
-    if (!taken) ints->add_ints(1);
+    constant_ints(branch, "shape", std::vector<int64_t>(taken ? 0 : 1, 1));
     node(branch, "Not", {"f"}, {"not"});
     node(branch, "Reshape", {"not", "shape"}, {"result"});
     output(branch, "result");
   }
-  auto& both = node(body, "Concat", {"x", "x"}, {"joined"});
-  auto* axis = both.add_attribute();
-  axis->set_name("axis");
-  axis->set_type(2);
-  axis->set_i(0);
+  integer(node(body, "Concat", {"x", "x"}, {"joined"}), "axis", 0);
   if (reads_last) node(body, "Neg", {"l"}, {"minus"});
   for (const char* name : {"go", "next", "joined"}) output(body, name);
   if (reads_last) output(body, "minus");
@@ -460,7 +446,8 @@ TEST(ImporterControl, SingleElementsMayChangeTheirRank) {
   ASSERT_EQ(refused.unsupported.size(), 1U);
 }
 
-/// y = an If whose branches give rank 1 and 2, on whether x has more rows than columns.
+/// y = an If whose branches give rank 1 and 2, on whether the least extent of x, or its largest element, is
+/// more than 0.5.
 rt_onnx::ModelProto ranks_by_extents(bool by_data) {
   rt_onnx::ModelProto model = empty_model();
   rt_onnx::GraphProto& graph = *model.mutable_graph();
@@ -474,13 +461,7 @@ rt_onnx::ModelProto ranks_by_extents(bool by_data) {
   if (by_data) {
     node(graph, "ReduceMax", {"x"}, {"extent"});
   } else {
-    node(graph, "Cast", {"shape"}, {"extents"}).add_attribute()->CopyFrom([] {
-      rt_onnx::AttributeProto to;
-      to.set_name("to");
-      to.set_type(2);
-      to.set_i(kFloat);
-      return to;
-    }());
+    integer(node(graph, "Cast", {"shape"}, {"extents"}), "to", kFloat);
     node(graph, "ReduceMin", {"extents"}, {"extent"});
   }
   node(graph, "Squeeze", {"extent"}, {"scalar"});
@@ -488,11 +469,7 @@ rt_onnx::ModelProto ranks_by_extents(bool by_data) {
   auto& choice = node(graph, "If", {"condition"}, {"y"});
   for (const bool taken : {true, false}) {
     rt_onnx::GraphProto& branch = body_of(choice, taken ? "then_branch" : "else_branch");
-    auto& shape = node(branch, "Constant", {}, {"flat"});
-    auto* ints = shape.add_attribute();
-    ints->set_name("value_ints");
-    ints->set_type(7);
-    ints->add_ints(-1);
+    constant_ints(branch, "flat", {-1});
     if (taken) node(branch, "Reshape", {"x", "flat"}, {"result"});
     if (!taken) node(branch, "Neg", {"x"}, {"result"});
     output(branch, "result");

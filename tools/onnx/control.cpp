@@ -411,6 +411,46 @@ std::vector<ValueId> Importer::repeat(ValueId trips, std::vector<ValueId> carrie
   });
 }
 
+std::string Importer::fit_branches(std::array<Branch, 2>& branches, const std::string& name,
+                                   ValueId condition, std::string& refusal) {
+  for (size_t i = 0; i < std::min(branches[0].outputs.size(), branches[1].outputs.size()); ++i) {
+    if (branches[0].outputs[i] == kNoValue || branches[1].outputs[i] == kNoValue) continue;
+    const auto value = [&](size_t branch) -> const Value& {
+      return branches[branch].frame->builder.value(branches[branch].outputs[i]);
+    };
+    if (value(0).dtype == value(1).dtype && value(0).rank() == value(1).rank()) continue;
+    if (value(0).dtype == value(1).dtype && has_one_element(value(0)) && has_one_element(value(1))) {
+      const size_t higher = value(0).rank() < value(1).rank() ? 1 : 0;
+      const int rank = value(1 - higher).rank();
+      report_.warnings.push_back(text("the branches of '", name, "' give one element of rank ",
+                                      value(0).rank(), " and of rank ", value(1).rank(), " as output ", i,
+                                      ": it has rank ", rank, " here"));
+      ValueId& result = branches[higher].outputs[i];
+      result = with_rank(branches[higher].frame->builder, result, rank);
+      continue;
+    }
+    const auto type_of = [&](size_t branch) {
+      return text(name_of(value(branch).dtype), " of rank ", value(branch).rank());
+    };
+    // The one that the extents take in examples is kept; a run decides.
+    const auto example = builder().example_value(condition);
+    if (example && example->info.elements() == 1) {
+      const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
+      const char *kept = taken ? "then" : "else", *dropped = taken ? "else" : "then";
+      refusal = text("the ", dropped, " branch gives ", type_of(taken ? 1 : 0), " as output ", i, ", the ",
+                     kept, " branch ", type_of(taken ? 0 : 1));
+      report_.warnings.push_back(text("'", name, "': ", refusal, "; extents lead to the ", kept,
+                                      " branch, and a run in which they do not ends with an error"));
+      branches[taken ? 1 : 0].frame = nullptr;
+      return {};
+    }
+    return text("its branches give ", type_of(0), " and ", type_of(1), " as output ", i,
+                "; fix the dimensions that its condition depends on with --dim, or make the condition known "
+                "with --constant");
+  }
+  return {};
+}
+
 void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
   std::vector<ValueId> inputs;
   if (!check_control(node, name, scope, {"then_branch", "else_branch"}, inputs))
@@ -441,43 +481,11 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
         "fills; make the condition known with --constant");
     return bind_nothing(node, scope);
   }
-  for (size_t i = 0; both && i < std::min(branches[0].outputs.size(), branches[1].outputs.size()); ++i) {
-    if (branches[0].outputs[i] == kNoValue || branches[1].outputs[i] == kNoValue) continue;
-    const auto value = [&](size_t branch) -> const Value& {
-      return branches[branch].frame->builder.value(branches[branch].outputs[i]);
-    };
-    if (value(0).dtype == value(1).dtype && value(0).rank() == value(1).rank()) continue;
-    if (value(0).dtype == value(1).dtype && has_one_element(value(0)) && has_one_element(value(1))) {
-      const size_t higher = value(0).rank() < value(1).rank() ? 1 : 0;
-      const int rank = value(1 - higher).rank();
-      report_.warnings.push_back(text("the branches of '", name, "' give one element of rank ",
-                                      value(0).rank(), " and of rank ", value(1).rank(), " as output ", i,
-                                      ": it has rank ", rank, " here"));
-      ValueId& result = branches[higher].outputs[i];
-      result = with_rank(branches[higher].frame->builder, result, rank);
-      continue;
+  if (both)
+    if (const std::string why = fit_branches(branches, name, inputs[0], refusal); !why.empty()) {
+      report_unsupported(node, name, opset_of(scope), inputs, why);
+      return bind_nothing(node, scope);
     }
-    const auto type_of = [&](size_t branch) {
-      return text(name_of(value(branch).dtype), " of rank ", value(branch).rank());
-    };
-    // The one that the extents take in examples is kept; a run decides.
-    const auto example = builder().example_value(inputs[0]);
-    if (example && example->info.elements() == 1) {
-      const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
-      const char *kept = taken ? "then" : "else", *dropped = taken ? "else" : "then";
-      refusal = text("the ", dropped, " branch gives ", type_of(taken ? 1 : 0), " as output ", i, ", the ",
-                     kept, " branch ", type_of(taken ? 0 : 1));
-      report_.warnings.push_back(text("'", name, "': ", refusal, "; extents lead to the ", kept,
-                                      " branch, and a run in which they do not ends with an error"));
-      branches[taken ? 1 : 0].frame = nullptr;
-      break;
-    }
-    report_unsupported(node, name, opset_of(scope), inputs,
-                       text("its branches give ", type_of(0), " and ", type_of(1), " as output ", i,
-                            "; fix the dimensions that its condition depends on with --dim, or make the "
-                            "condition known with --constant"));
-    return bind_nothing(node, scope);
-  }
   const Packing packing = branches[branches[0].frame != nullptr ? 0 : 1].packing;
   Node made = make_if(branches, name, inputs[0], refusal);
   finish_control(node, name, scope, pack(builder().emit_node(std::move(made)), packing), first_new);
@@ -528,10 +536,8 @@ bool find_varying(const compiler::Builder& body, std::span<const ValueId> before
 bool Importer::fit_carried(LoopParts& parts, Frame& body, std::span<const ValueId> before,
                            std::span<ValueId> after, Varying& varying) {
   const Graph& graph = body.builder.graph();
-  const auto is_read = [&](ValueId id) {
-    const auto reads = [id](const Node& node) { return std::ranges::count(node.inputs, id) > 0; };
-    return std::ranges::any_of(graph.nodes, reads) || std::ranges::count(after, id) > 0;
-  };
+  std::unordered_set<ValueId> read(after.begin(), after.end());
+  for (const Node& node : graph.nodes) read.insert(node.inputs.begin(), node.inputs.end());
   bool changed = false;
   for (size_t i = 0; i < before.size(); ++i) {
     const Value &in = graph[before[i]], &out = graph[after[i]];
@@ -541,7 +547,7 @@ bool Importer::fit_carried(LoopParts& parts, Frame& body, std::span<const ValueI
     if (has_one_element(in) && has_one_element(out)) {
       report_.warnings.push_back(text(what, ": it has rank ", in.rank(), " here"));
       after[i] = with_rank(body.builder, after[i], in.rank());
-    } else if (has_one_element(in) && !is_read(before[i])) {
+    } else if (has_one_element(in) && !read.contains(before[i])) {
       const int rank = out.rank();
       parts.warnings.push_back(text(what, ": it has rank ", rank, " here, also without iterations"));
       parts.carried[i] = with_rank(builder(), parts.carried[i], rank);

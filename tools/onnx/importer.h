@@ -259,6 +259,10 @@ class Importer : private BodyWriter {
   /// PyTorch exports x.squeeze(axis)), drops the one that passes it on.
   void drop_unsqueezed(std::span<const rt_onnx::GraphProto* const, 2> graphs, std::array<Branch, 2>& branches,
                        const std::string& name, std::string& refusal);
+  /// Gives results of one element the lower rank of both; of other types and ranks, drops the branch that
+  /// extents do not lead to, and sets `refusal`. Returns why neither can be done; else empty.
+  std::string fit_branches(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
+                           std::string& refusal);
   /// Both bodies take every value that either captures; that of a refused branch is a copy of the other.
   Node make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
                const std::string& refusal);

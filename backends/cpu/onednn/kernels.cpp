@@ -268,11 +268,24 @@ Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& matmul) {
   });
 }
 
+namespace {
+
+/// Whether our own loop over the result applies the activation: the primitives of Winograd's convolutions end
+/// with Relu or nothing.
+bool ends_late(const Convolution& convolution) {
+  const op::Activation activation = convolution.epilogue.activation;
+  return convolution.late_activation ||
+         (convolution.algorithm != Algorithm::Direct && activation != op::Activation::None &&
+          activation != op::Activation::Relu);
+}
+
+}  // namespace
+
 Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution) {
   return caught("this convolution", [&]() -> KernelPtr {
     const ConvDescs d = descs_of(convolution);
     const Epilogue& epilogue = convolution.epilogue;
-    const auto attributes = attributes_for(epilogue, !convolution.late_activation);
+    const auto attributes = attributes_for(epilogue, !ends_late(convolution));
     const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),
                     dnnl::memory::format_tag::x);
     // A residual must be in the result's layout, so oneDNN cannot choose that layout. The propagation kind
@@ -303,7 +316,7 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
           engine(), without, kind, algorithm_of(convolution), Desc(desc.src_desc()),
           Desc(desc.weights_desc()), Desc(desc.dst_desc()), d.strides, d.dilations, d.pads_begin, d.pads_end);
     };
-    if (convolution.late_activation) {
+    if (ends_late(convolution)) {
       builder.add(made<dnnl::convolution_forward>(desc), arguments, desc.scratchpad_desc());
       add_activation(builder, device, epilogue, convolution.dtype, y, When::Always);
     } else {

@@ -214,10 +214,6 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
     const EpilogueInputs inputs = epilogue_inputs<op::ConvAttributes>(node);
     convolution.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
                             inputs.residual};
-    // oneDNN's Winograd convolutions end with Relu or nothing.
-    if (kAlgorithm != Algorithm::Direct && epilogue->activation != op::Activation::None &&
-        epilogue->activation != op::Activation::Relu)
-      convolution.late_activation = true;
   }
   return onednn::make_convolution(device, convolution);
 }

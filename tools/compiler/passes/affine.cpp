@@ -17,6 +17,20 @@ std::optional<std::vector<double>> numbers_per_channel(GraphEdit& edit, ValueId 
   return numbers;
 }
 
+ValueId constant_of(GraphEdit& edit, const TensorInfo& info, std::span<const double> numbers,
+                    std::string name) {
+  std::vector<std::byte> bytes(info.bytes());
+  for (size_t i = 0; i < numbers.size(); ++i)
+    store_element(bytes.data(), info.dtype, static_cast<int64_t>(i), numbers[i]);
+  const ValueId id = edit.builder().constant(info, Blob::own(std::move(bytes)));
+  if (id != kNoValue && !name.empty()) edit.builder().graph()[id].name = std::move(name);
+  return id;
+}
+
+bool has_plain_epilogue(const op::EpilogueAttributes* epilogue) {
+  return epilogue == nullptr || (epilogue->activation == op::Activation::None && !epilogue->has_residual);
+}
+
 std::optional<Affine> affine_of(GraphEdit& edit, const Node& node, size_t operand, int64_t channels) {
   const auto count = static_cast<size_t>(channels);
   Affine affine{.factor = std::vector<double>(count, 1), .offset = std::vector<double>(count, 0)};

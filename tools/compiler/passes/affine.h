@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "tools/compiler/edit/graph_edit.h"
@@ -16,6 +18,13 @@ struct Affine {
 /// A constant of floats, or DequantizeLinear of a constant, with one entry for each channel of the last axis,
 /// or one for all.
 std::optional<std::vector<double>> numbers_per_channel(GraphEdit& edit, ValueId id, int64_t channels);
+
+/// A constant of a float type with these elements, rounded once; name: may be empty.
+ValueId constant_of(GraphEdit& edit, const TensorInfo& info, std::span<const double> numbers,
+                    std::string name = {});
+
+/// Whether a matmul or convolution ends with a bias at most.
+bool has_plain_epilogue(const op::EpilogueAttributes* epilogue);
 
 /// What a BatchNorm, Mul, Div, Add or Sub applies to its input `operand`, whose last axis has `channels`;
 /// nullopt for any other node, and where the other operands are not constant.

@@ -26,10 +26,6 @@ struct LinearLayer {
   std::function<int64_t(int64_t)> channel_of;
 };
 
-bool has_plain_epilogue(const op::EpilogueAttributes* epilogue) {
-  return epilogue == nullptr || (epilogue->activation == op::Activation::None && !epilogue->has_residual);
-}
-
 std::optional<LinearLayer> linear_layer_of(GraphEdit& edit, const Node& node) {
   LinearLayer layer;
   if (node.inputs.size() < 2 || !edit.is_constant(node.inputs[1])) return std::nullopt;
@@ -92,14 +88,8 @@ ValueId moved_bias(GraphEdit& edit, const LinearLayer& layer, const Affine& affi
   std::vector<double> bias(static_cast<size_t>(layer.channels), 0);
   if (layer.bias != kNoValue) bias = *numbers_per_channel(edit, layer.bias, layer.channels);
   const DType dtype = edit.value(layer.bias != kNoValue ? layer.bias : layer.weight).dtype;
-  const TensorInfo info{.dtype = dtype, .shape = {layer.channels}};
-  std::vector<std::byte> bytes(info.bytes());
-  for (size_t i = 0; i < bias.size(); ++i)
-    store_element(bytes.data(), dtype, static_cast<int64_t>(i),
-                  bias[i] * affine.factor[i] + affine.offset[i]);
-  const ValueId constant = edit.builder().constant(info, Blob::own(std::move(bytes)));
-  if (constant != kNoValue) edit.builder().graph()[constant].name = std::move(name);
-  return constant;
+  for (size_t i = 0; i < bias.size(); ++i) bias[i] = bias[i] * affine.factor[i] + affine.offset[i];
+  return constant_of(edit, {.dtype = dtype, .shape = {layer.channels}}, bias, std::move(name));
 }
 
 template <class Attributes>

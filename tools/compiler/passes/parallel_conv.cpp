@@ -54,10 +54,8 @@ std::optional<Branch> branch_of(GraphEdit& edit, ValueId result) {
   branch.strides = listed(attributes.strides, axes, 1);
   branch.dilations = listed(attributes.dilations, axes, 1);
   branch.pads = listed(attributes.pads, 2 * axes, 0);
-  if (const auto* const epilogue = attributes.epilogue.get()) {
-    if (epilogue->activation != op::Activation::None || epilogue->has_residual) return std::nullopt;
-    if (epilogue->has_bias) branch.bias = node->inputs[2];
-  }
+  if (!has_plain_epilogue(attributes.epilogue.get())) return std::nullopt;
+  if (attributes.epilogue != nullptr && attributes.epilogue->has_bias) branch.bias = node->inputs[2];
   if (!is_float(edit.value(branch.weight).dtype) || branch.window.elements() == 0) return std::nullopt;
   if (branch.bias != kNoValue && !numbers_per_channel(edit, branch.bias, branch.window[0]))
     return std::nullopt;
@@ -110,17 +108,6 @@ void add_taps(const GraphEdit& edit, const Branch& branch, const Union& both, st
   }
 }
 
-ValueId rounded(Builder& builder, DType dtype, const Shape& shape, std::span<const double> numbers,
-                std::string name) {
-  const TensorInfo info{.dtype = dtype, .shape = shape};
-  std::vector<std::byte> bytes(info.bytes());
-  for (size_t i = 0; i < numbers.size(); ++i)
-    store_element(bytes.data(), dtype, static_cast<int64_t>(i), numbers[i]);
-  const ValueId id = builder.constant(info, Blob::own(std::move(bytes)));
-  if (id != kNoValue) builder.graph()[id].name = std::move(name);
-  return id;
-}
-
 /// The Conv that computes the sum of both; kNoValue where the edit failed.
 ValueId joined(GraphEdit& edit, const Branch& a, const Branch& b, const Union& both) {
   const auto channels = static_cast<size_t>(a.window[0]);
@@ -137,15 +124,16 @@ ValueId joined(GraphEdit& edit, const Branch& a, const Branch& b, const Union& b
   const DType dtype = edit.value(a.weight).dtype;
   const std::string name = edit.node(a.node).name;
   edit.name_after(a.node);
-  Builder& builder = edit.builder();
-  std::vector<ValueId> inputs{a.x, rounded(builder, dtype, both.window, sum, name + ".weight")};
+  std::vector<ValueId> inputs{
+      a.x, constant_of(edit, {.dtype = dtype, .shape = both.window}, sum, name + ".weight")};
   if (a.bias != kNoValue || b.bias != kNoValue) {
     if (attributes.epilogue == nullptr) attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
     attributes.epilogue->has_bias = true;
     const ValueId given = a.bias != kNoValue ? a.bias : b.bias;
-    inputs.push_back(rounded(builder, edit.value(given).dtype, {a.window[0]}, bias, name + ".bias"));
+    const TensorInfo info{.dtype = edit.value(given).dtype, .shape = {a.window[0]}};
+    inputs.push_back(constant_of(edit, info, bias, name + ".bias"));
   }
-  return builder.emit_many(std::move(op), inputs, 1)[0];
+  return edit.builder().emit_many(std::move(op), inputs, 1)[0];
 }
 
 /// The Add of two values of one shape that gives this one; else null.

@@ -13,12 +13,8 @@ namespace {
 constexpr size_t kMostNodes = 16;
 constexpr int64_t kMostChannels = int64_t{1} << 20;
 
-ValueId constant_of(GraphEdit& edit, const std::vector<double>& numbers) {
-  const TensorInfo info{.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}};
-  std::vector<std::byte> bytes(info.bytes());
-  for (size_t i = 0; i < numbers.size(); ++i)
-    store_element(bytes.data(), info.dtype, static_cast<int64_t>(i), numbers[i]);
-  return edit.builder().constant(info, Blob::own(std::move(bytes)));
+ValueId f32_constant(GraphEdit& edit, const std::vector<double>& numbers) {
+  return constant_of(edit, {.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}}, numbers);
 }
 
 bool all_finite_in_f32(const std::vector<double>& numbers) {
@@ -76,8 +72,8 @@ bool quantize_affine(GraphEdit& edit, const Target& target) {
   edit.name_after(last);
   const ValueId y = edit.node(target.node).outputs[0];
   const ValueId fresh =
-      edit.emit(std::move(attributes), {x->quantized, constant_of(edit, all.factor),
-                                        constant_of(edit, all.offset), target.scale, target.zero});
+      edit.emit(std::move(attributes), {x->quantized, f32_constant(edit, all.factor),
+                                        f32_constant(edit, all.offset), target.scale, target.zero});
   if (fresh == kNoValue) return false;
   edit.replace(y, fresh);
   return true;
