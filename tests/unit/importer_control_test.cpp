@@ -446,19 +446,20 @@ TEST(ImporterControl, SingleElementsMayChangeTheirRank) {
   ASSERT_EQ(refused.unsupported.size(), 1U);
 }
 
-/// y = an If whose branches give rank 1 and 2, on whether the least extent of x, or its largest element, is
-/// more than 0.5.
-rt_onnx::ModelProto ranks_by_extents(bool by_data) {
+enum class Decides { Extents, Data, Count };
+/// y = an If whose branches give rank 1 and 2, on an extent of x, an element, or how many are not 0.
+rt_onnx::ModelProto ranks_by(Decides what) {
   rt_onnx::ModelProto model = empty_model();
   rt_onnx::GraphProto& graph = *model.mutable_graph();
   value(*graph.add_input(), "x", kFloat, {-1, 2});
-  node(graph, "Shape", {"x"}, {"shape"});
+  if (what == Decides::Count) node(graph, "NonZero", {"x"}, {"positions"});
+  node(graph, "Shape", {what == Decides::Count ? "positions" : "x"}, {"shape"});
   auto& threshold = node(graph, "Constant", {}, {"threshold"});
   auto* number = threshold.add_attribute();
   number->set_name("value_float");
   number->set_type(1);
   number->set_f(0.5F);
-  if (by_data) {
+  if (what == Decides::Data) {
     node(graph, "ReduceMax", {"x"}, {"extent"});
   } else {
     integer(node(graph, "Cast", {"shape"}, {"extents"}), "to", kFloat);
@@ -481,7 +482,7 @@ rt_onnx::ModelProto ranks_by_extents(bool by_data) {
 // Zero rows lead to the other branch, so that the condition is not proven.
 TEST(ImporterControl, TheBranchThatExtentsLeadToGivesTheRank) {
   ImportReport report;
-  const auto model = convert(ranks_by_extents(false), report);
+  const auto model = convert(ranks_by(Decides::Extents), report);
   ASSERT_TRUE(model.ok()) << model.status().message()
                           << (report.unsupported.empty() ? "" : report.unsupported[0].reason);
   ASSERT_EQ(report.warnings.size(), 1U);
@@ -498,12 +499,38 @@ TEST(ImporterControl, TheBranchThatExtentsLeadToGivesTheRank) {
     else
       EXPECT_EQ((*outputs)[0].info.shape, Shape({4}));
   }
-  ImportReport refused;
-  EXPECT_FALSE(convert(ranks_by_extents(true), refused).ok()) << "data decides";
-  ASSERT_EQ(refused.unsupported.size(), 1U);
-  EXPECT_NE(refused.unsupported[0].reason.find("f32 of rank 1 and f32 of rank 2"), std::string::npos)
-      << refused.unsupported[0].reason;
-  EXPECT_NE(refused.unsupported[0].help.find("--dim"), std::string::npos) << refused.unsupported[0].help;
+  for (const Decides what : {Decides::Data, Decides::Count}) {
+    ImportReport refused;
+    EXPECT_FALSE(convert(ranks_by(what), refused).ok()) << "data decides";
+    ASSERT_EQ(refused.unsupported.size(), 1U);
+    EXPECT_NE(refused.unsupported[0].reason.find("f32 of rank 1 and f32 of rank 2"), std::string::npos)
+        << refused.unsupported[0].reason;
+    EXPECT_NE(refused.unsupported[0].help.find("--dim"), std::string::npos) << refused.unsupported[0].help;
+  }
+}
+
+// As in the export of scikit-learn's KNNImputer.
+TEST(ImporterControl, OfOtherRanksTheBranchThatPassesOnIsKept) {
+  rt_onnx::ModelProto onnx = ranks_by(Decides::Data);
+  auto& choice = *onnx.mutable_graph()->mutable_node(onnx.graph().node_size() - 1);
+  choice.mutable_attribute(1)->mutable_g()->mutable_node(1)->set_op_type("Identity");
+  choice.mutable_attribute(1)->mutable_g()->mutable_node()->DeleteSubrange(0, 1);
+  ImportReport report;
+  const auto model = convert(onnx, report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_NE(report.warnings[0].find("the else branch, which only passes values on, is kept"),
+            std::string::npos)
+      << report.warnings[0];
+  for (const float largest : {0.25F, 2.0F}) {
+    const float x[] = {0, largest};
+    const ConstTensorView inputs[] = {{x, {DType::F32, {1, 2}}}};
+    const auto outputs = ops::evaluate_graph(model->entries[0].graph, inputs);
+    ASSERT_EQ(outputs.ok(), largest < 1);
+    if (outputs.ok()) {
+      EXPECT_EQ((*outputs)[0].info.shape, Shape({1, 2}));
+    }
+  }
 }
 
 TEST(ImporterControl, BodiesMustFit) {

@@ -315,8 +315,7 @@ const rt_onnx::NodeProto* only_result(const rt_onnx::GraphProto& graph) {
 
 }  // namespace
 
-void Importer::drop_unsqueezed(std::span<const rt_onnx::GraphProto* const, 2> graphs,
-                               std::array<Branch, 2>& branches, const std::string& name,
+void Importer::drop_unsqueezed(BranchGraphs graphs, std::array<Branch, 2>& branches, const std::string& name,
                                std::string& refusal) {
   for (const size_t i : {size_t{0}, size_t{1}}) {
     const Branch &squeezing = branches[i], &other = branches[1 - i];
@@ -411,8 +410,33 @@ std::vector<ValueId> Importer::repeat(ValueId trips, std::vector<ValueId> carrie
   });
 }
 
-std::string Importer::fit_branches(std::array<Branch, 2>& branches, const std::string& name,
-                                   ValueId condition, std::string& refusal) {
+std::optional<bool> Importer::kept_branch(BranchGraphs graphs, ValueId condition, std::string& reason) {
+  // Examples of extents that depend on data are made up.
+  bool on_data = false;
+  for (const Frame* frame = frame_; frame != nullptr; frame = frame->parent)
+    on_data = on_data || frame->builder.depends_on_data();
+  const auto example = builder().example_value(condition);
+  if (!on_data && example && example->info.elements() == 1) {
+    const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
+    reason = text("extents lead to the ", taken ? "then" : "else",
+                  " branch, and a run in which they do not ends with an error");
+    return taken;
+  }
+  const auto passes_on = [&](size_t branch) {
+    const auto& nodes = graphs[branch]->node();
+    return std::all_of(nodes.begin(), nodes.end(),
+                       [](const rt_onnx::NodeProto& node) { return node.op_type() == "Identity"; });
+  };
+  const bool taken = passes_on(0);
+  if (taken == passes_on(1)) return std::nullopt;
+  reason = text(
+      "the ", taken ? "then" : "else",
+      " branch, which only passes values on, is kept, and a run that takes the other ends with an error");
+  return taken;
+}
+
+std::string Importer::fit_branches(BranchGraphs graphs, std::array<Branch, 2>& branches,
+                                   const std::string& name, ValueId condition, std::string& refusal) {
   for (size_t i = 0; i < std::min(branches[0].outputs.size(), branches[1].outputs.size()); ++i) {
     if (branches[0].outputs[i] == kNoValue || branches[1].outputs[i] == kNoValue) continue;
     const auto value = [&](size_t branch) -> const Value& {
@@ -432,16 +456,13 @@ std::string Importer::fit_branches(std::array<Branch, 2>& branches, const std::s
     const auto type_of = [&](size_t branch) {
       return text(name_of(value(branch).dtype), " of rank ", value(branch).rank());
     };
-    // The one that the extents take in examples is kept; a run decides.
-    const auto example = builder().example_value(condition);
-    if (example && example->info.elements() == 1) {
-      const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
-      const char *kept = taken ? "then" : "else", *dropped = taken ? "else" : "then";
-      refusal = text("the ", dropped, " branch gives ", type_of(taken ? 1 : 0), " as output ", i, ", the ",
-                     kept, " branch ", type_of(taken ? 0 : 1));
-      report_.warnings.push_back(text("'", name, "': ", refusal, "; extents lead to the ", kept,
-                                      " branch, and a run in which they do not ends with an error"));
-      branches[taken ? 1 : 0].frame = nullptr;
+    std::string reason;
+    if (const auto taken = kept_branch(graphs, condition, reason)) {
+      const char *kept = *taken ? "then" : "else", *dropped = *taken ? "else" : "then";
+      refusal = text("the ", dropped, " branch gives ", type_of(*taken ? 1 : 0), " as output ", i, ", the ",
+                     kept, " branch ", type_of(*taken ? 0 : 1));
+      report_.warnings.push_back(text("'", name, "': ", refusal, "; ", reason));
+      branches[*taken ? 1 : 0].frame = nullptr;
       return {};
     }
     return text("its branches give ", type_of(0), " and ", type_of(1), " as output ", i,
@@ -482,7 +503,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     return bind_nothing(node, scope);
   }
   if (both)
-    if (const std::string why = fit_branches(branches, name, inputs[0], refusal); !why.empty()) {
+    if (const std::string why = fit_branches(graphs, branches, name, inputs[0], refusal); !why.empty()) {
       report_unsupported(node, name, opset_of(scope), inputs, why);
       return bind_nothing(node, scope);
     }

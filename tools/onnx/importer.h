@@ -246,6 +246,8 @@ class Importer : private BodyWriter {
     Packing packing;
     std::vector<UnsupportedNode> refused;
   };
+  /// then_branch, else_branch
+  using BranchGraphs = std::span<const rt_onnx::GraphProto* const, 2>;
   std::vector<ValueId> choose(ValueId condition, const Write& then, const Write& otherwise) override;
   std::vector<ValueId> repeat(ValueId trips, std::vector<ValueId> carried, const Write& write) override;
   /// The body's outputs, written into the current frame.
@@ -257,12 +259,15 @@ class Importer : private BodyWriter {
   bool drop_refused(std::array<Branch, 2>& branches, const std::string& name, std::string& refusal);
   /// Of two branches of which one squeezes a value and the other passes it on, which gives another rank (how
   /// PyTorch exports x.squeeze(axis)), drops the one that passes it on.
-  void drop_unsqueezed(std::span<const rt_onnx::GraphProto* const, 2> graphs, std::array<Branch, 2>& branches,
-                       const std::string& name, std::string& refusal);
-  /// Gives results of one element the lower rank of both; of other types and ranks, drops the branch that
-  /// extents do not lead to, and sets `refusal`. Returns why neither can be done; else empty.
-  std::string fit_branches(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
-                           std::string& refusal);
+  void drop_unsqueezed(BranchGraphs graphs, std::array<Branch, 2>& branches, const std::string& name,
+                       std::string& refusal);
+  /// Which of two branches with other types or ranks is kept, true for then_branch, and why: the one that
+  /// extents lead to, or the only one that passes values on as they are. nullopt: neither says it.
+  std::optional<bool> kept_branch(BranchGraphs graphs, ValueId condition, std::string& reason);
+  /// Gives results of one element the lower rank of both; of other types and ranks, drops the branch that is
+  /// not kept, and sets `refusal`. Returns why neither can be done; else empty.
+  std::string fit_branches(BranchGraphs graphs, std::array<Branch, 2>& branches, const std::string& name,
+                           ValueId condition, std::string& refusal);
   /// Both bodies take every value that either captures; that of a refused branch is a copy of the other.
   Node make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
                const std::string& refusal);
