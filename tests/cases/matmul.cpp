@@ -56,6 +56,17 @@ std::vector<Case> cases_matmul() {
                                         {f32({1, 517}), weight({517, 301}), weight({301}), f32({1, 301})})));
   cases.push_back(make_case("matmul_bias_residual", fused(op::Activation::None, true, true),
                             {f32({6, 8}), weight({8, 5}), weight({5}), f32({6, 5})}));
+  const auto f64 = [](const Shape& shape) { return tensor(DType::F64, shape); };
+  cases.push_back(
+      no_gradient(make_case("matmul_f64", op::MatMulAttributes{}, {f64({37, 45}), constant(f64({45, 29}))})));
+  cases.push_back(
+      no_gradient(make_case("matmul_f64_few", fused(op::Activation::Relu, true, true),
+                            {f64({1, 9}), constant(f64({9, 3})), constant(f64({3})), f64({1, 3})})));
+  cases.push_back(no_gradient(
+      make_case("matmul_f64_batched", op::MatMulAttributes{}, {f64({2, 1, 67, 5}), f64({3, 5, 150})})));
+  op::MatMulAttributes both;
+  both.transpose_a = both.transpose_b = true;
+  cases.push_back(no_gradient(make_case("matmul_f64_transposed", both, {f64({2, 7, 19}), f64({2, 33, 7})})));
   for (int a = 1; a <= static_cast<int>(op::Activation::MAX); ++a) {
     auto attributes = fused(static_cast<op::Activation>(a), true, false);
     attributes.epilogue->alpha = a == static_cast<int>(op::Activation::Clip) ? 0.0f : 0.2f;

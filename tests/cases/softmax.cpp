@@ -76,6 +76,9 @@ std::vector<Case> cases_softmax() {
   log_softmax.axis = 1;
   cases.push_back(no_gradient(make_case("log_softmax_narrow", log_softmax, {f32({3, 67, 2})})));
   cases.push_back(make_case("log_softmax_middle", log_softmax, {f32({2, 5, 6})}));
+  const CaseInput wide = in_range(tensor(DType::F64, {3, 7, 5}), -9, 9);
+  cases.push_back(no_gradient(make_case("softmax_f64", softmax(1), {wide})));
+  cases.push_back(no_gradient(make_case("log_softmax_f64", log_softmax, {wide})));
   add_gradients(cases);
   return cases;
 }

@@ -70,6 +70,13 @@ std::vector<IndexOperand> index_operands(const Case& c, const CaseValues& values
     case OpKind::TensorScatter:
       if (values.size() > 2 && values[2]) return {{2, of_scatter(*c.op.AsTensorScatter(), shape(0))}};
       return {};
+    case OpKind::TreeLeaves: {
+      const Meaning node = nearest(shape(2)[0]), feature = nearest(shape(0)[1]);
+      const auto field = [=](int64_t i, int64_t value) {
+        return i % 4 == 0 ? feature(i, value) : i % 4 == 3 ? value : node(i, value);
+      };
+      return {{1, field}, {3, node}};
+    }
     case OpKind::CtcLoss: return {{1, {}}, {2, {}}, {3, {}}};
     case OpKind::SoftmaxCrossEntropy:
     case OpKind::CrossEntropy:

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/ops/evaluate.h"
+#include "tools/compiler/pipeline.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
 
@@ -102,9 +103,11 @@ class Model {
 };
 
 std::vector<ops::HostTensor> run(Model& model, const void* data, DType dtype, int64_t rows) {
-  const auto graph = model.convert();
+  auto graph = model.convert();
   EXPECT_TRUE(graph.ok()) << model.error();
   if (!graph.ok()) return {};
+  const Status composed = compiler::expand_composites(graph->entries[0].graph, {});
+  EXPECT_TRUE(composed.ok()) << composed.message();
   const ConstTensorView x{data, {.dtype = dtype, .shape = {rows, kFeatures}}};
   auto result = ops::evaluate_graph(graph->entries[0].graph, {{x}});
   EXPECT_TRUE(result.ok()) << result.status().message();

@@ -22,8 +22,8 @@ ValueId constant_reals(Emitter& emit, std::span<const float> numbers, Shape shap
                        Blob::copy_of(numbers.data(), numbers.size_bytes()));
 }
 
-ValueId constant_i32(Emitter& emit, std::span<const int32_t> numbers) {
-  return emit.constant({.dtype = DType::I32, .shape = {static_cast<int64_t>(numbers.size())}},
+ValueId constant_i32(Emitter& emit, std::span<const int32_t> numbers, Shape shape) {
+  return emit.constant({.dtype = DType::I32, .shape = shape},
                        Blob::copy_of(numbers.data(), numbers.size_bytes()));
 }
 

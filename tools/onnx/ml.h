@@ -14,7 +14,7 @@ namespace librt::onnx {
 /// A constant of `dtype` with these values, rounded to it.
 ValueId constant_reals(Emitter& emit, DType dtype, std::span<const double> numbers, Shape shape);
 ValueId constant_reals(Emitter& emit, std::span<const float> numbers, Shape shape);
-ValueId constant_i32(Emitter& emit, std::span<const int32_t> numbers);
+ValueId constant_i32(Emitter& emit, std::span<const int32_t> numbers, Shape shape);
 ValueId constant_bools(Emitter& emit, std::span<const uint8_t> flags);
 
 /// Input 0 as rows [N,F] of `dtype`, or of its own type if that is nullopt; a vector is one row.

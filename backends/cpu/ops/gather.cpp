@@ -45,10 +45,16 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
           return;
         }
         parallel_for(outer * count, inner, 1, [&](int64_t begin, int64_t end) noexcept {
-          for (int64_t i = begin; i < end;) {
-            const T* from = data + i / count * extent * inner;
-            const Index* from_indices = indices + i % count;
-            const int64_t run = std::min(count - i % count, end - i);
+          if (inner == 1 && count == 1) {  // a column
+            const T* const from = data + selected_position(indices[0], extent);
+            for (int64_t i = begin; i < end; ++i) y[i] = from[i * extent];
+            return;
+          }
+          int64_t row = begin / count, first = begin % count;  // one division, for rows of few indices
+          for (int64_t i = begin; i < end; ++row, first = 0) {
+            const T* from = data + row * extent * inner;
+            const Index* from_indices = indices + first;
+            const int64_t run = std::min(count - first, end - i);
             T* to = y + i * inner;
             if (inner == 1)
               for (int64_t k = 0; k < run; ++k) to[k] = from[selected_position(from_indices[k], extent)];

@@ -1,15 +1,17 @@
-// MatMul: oneDNN for f32 and bf16, or our own GEMM; vector loops (GEMV) for single rows, plain loops for
-// everything else.
+// MatMul: oneDNN for f32 and bf16, or our own GEMM; vector loops (GEMV) for single rows, tiles for f64, plain
+// loops for everything else.
 #include "runtime/geometry/matmul.h"
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/matmul.h"
+#include "backends/cpu/simd/wide_matmul.h"
 #include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/matmul_gemm.h"
 #include "backends/cpu/support/own_rows.h"
+#include "backends/cpu/support/packing_kernel.h"
 
 namespace librt::cpu {
 namespace {
@@ -231,6 +233,7 @@ void finish_plain(const BroadcastPlan<2>& plan, const op::EpilogueAttributes& ep
         y[first + i] = static_cast<T>(static_cast<Sum>(y[first + i]) +
                                       static_cast<Sum>(bias[offset[1] + i * plan.inner_stride(1)]));
     });
+  if (residual == nullptr && epilogue.activation == op::Activation::None) return;
   const auto low = static_cast<double>(epilogue.alpha), high = static_cast<double>(epilogue.beta);
   for (int64_t i = 0; i < n; ++i) {
     if (residual != nullptr) y[i] = static_cast<T>(static_cast<Sum>(y[i]) + static_cast<Sum>(residual[i]));
@@ -243,6 +246,63 @@ void finish_plain(const BroadcastPlan<2>& plan, const op::EpilogueAttributes& ep
   }
 }
 
+/// Matmuls of f64: b in panels of columns, tiles of the result in registers.
+struct WideMatMul {
+  const WideMatMulLoops& loops;
+  MatMulGeometry g;
+
+  int64_t panels() const { return (g.n + loops.columns - 1) / loops.columns; }
+  int64_t matrix() const { return panels() * g.k * loops.columns; }
+  size_t packed_bytes() const {
+    return static_cast<size_t>(g.b_batch.elements() * matrix()) * sizeof(double);
+  }
+
+  /// Panels [k, columns] of each matrix, with zeros after its last column.
+  void pack(const double* b, double* to) const noexcept {
+    const int64_t row = g.transpose_b ? 1 : g.n, step = g.transpose_b ? g.k : 1, width = loops.columns;
+    parallel_for(g.b_batch.elements() * panels(), g.k * width, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % panels() * width, count = std::min(width, g.n - first);
+        const double* const from = b + i / panels() * g.k * g.n + first * step;
+        double* panel = to + i * g.k * width;
+        for (int64_t k = 0; k < g.k; ++k, panel += width)
+          for (int64_t j = 0; j < width; ++j) panel[j] = j < count ? from[k * row + j * step] : 0;
+      }
+    });
+  }
+
+  void run(const double* a, const double* packed, double* y) const noexcept {
+    constexpr int64_t kBlockRows = 64, kBlockPanels = 8;
+    const int64_t a_row = g.transpose_a ? 1 : g.k, a_step = g.transpose_a ? g.m : 1;
+    const int64_t row_blocks = (g.m + kBlockRows - 1) / kBlockRows;
+    const int64_t panel_blocks = (panels() + kBlockPanels - 1) / kBlockPanels;
+    const int64_t blocks = g.batch.elements() * row_blocks * panel_blocks;
+    const int64_t work =
+        g.k * std::min(g.m, kBlockRows) * std::min(g.n, kBlockPanels * loops.columns) / loops.columns;
+    parallel_for(blocks, work, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t matrix_index = i / (row_blocks * panel_blocks);
+        const double* const from_a = a + g.operand_index(g.a_batch, matrix_index) * g.m * g.k;
+        const double* const from_b = packed + g.operand_index(g.b_batch, matrix_index) * matrix();
+        double* const to = y + matrix_index * g.m * g.n;
+        const int64_t first = i / panel_blocks % row_blocks * kBlockRows,
+                      last = std::min(g.m, first + kBlockRows);
+        const int64_t panel = i % panel_blocks * kBlockPanels,
+                      end_panel = std::min(panels(), panel + kBlockPanels);
+        // So many steps that a tile's rows and columns stay in L1.
+        constexpr int64_t kSteps = 256;
+        for (int64_t k = 0; k < g.k; k += kSteps)
+          for (int64_t p = panel; p < end_panel; ++p)
+            for (int64_t row = first; row < last; row += loops.rows)
+              loops.tile(from_a + row * a_row + k * a_step, a_row, a_step,
+                         from_b + (p * g.k + k) * loops.columns, std::min(kSteps, g.k - k),
+                         to + row * g.n + p * loops.columns, g.n, std::min(loops.rows, last - row),
+                         std::min(loops.columns, g.n - p * loops.columns), k > 0);
+      }
+    });
+  }
+};
+
 Status supports_plain(const CpuDevice&, const NodeView& node) {
   const auto* epilogue = epilogue_of(node);
   if (epilogue == nullptr || node.dtype(0) == DType::F32 || epilogue->activation == op::Activation::None ||
@@ -252,13 +312,10 @@ Status supports_plain(const CpuDevice&, const NodeView& node) {
                      name_of(node.dtype(0)));
 }
 
-Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
-  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+/// Adds bias and residual and applies the activation, after a matmul in plain loops: ending(call).
+auto plain_ending(const CpuDevice& device, const NodeView& node, const MatMulGeometry& g) {
   const DType dtype = node.dtype(0);
-  using Rows = decltype(&matmul_rows<float>);
   using Ending = decltype(&finish_plain<float>);
-  const Rows rows =
-      with_number(dtype, [](auto tag) -> Rows { return &matmul_rows<typename decltype(tag)::type>; });
   const Ending ending =
       with_number(dtype, [](auto tag) -> Ending { return &finish_plain<typename decltype(tag)::type>; });
   const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
@@ -267,12 +324,7 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
       epilogue_of(node) != nullptr ? *epilogue_of(node) : op::EpilogueAttributes{};
   const Finish finish(device.simd(), g.result, epilogue_of(node), bias_shape);
   const auto plan = broadcast_plan<2>(g.result, {g.result, bias_shape});
-  const int64_t n = g.result.elements();
-  return make_kernel([=](const Call& call) noexcept {
-    auto* y = call.out<std::byte>();
-    parallel_for(g.n == 0 ? 0 : n / g.n, g.k * g.n, 1, [&](int64_t begin, int64_t end) noexcept {
-      rows(g, call.in<std::byte>(0), call.in<std::byte>(1), y, begin, end);
-    });
+  return [=, n = g.result.elements()](const Call& call) noexcept {
     const auto* bias = inputs.bias >= 0 ? call.in<std::byte>(static_cast<size_t>(inputs.bias)) : nullptr;
     const auto* residual =
         inputs.residual >= 0 ? call.in<std::byte>(static_cast<size_t>(inputs.residual)) : nullptr;
@@ -280,8 +332,45 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
       finish.run(call.out<float>(), reinterpret_cast<const float*>(bias),
                  reinterpret_cast<const float*>(residual));
     else
-      ending(plan, epilogue, y, bias, residual, n);
+      ending(plan, epilogue, call.out<std::byte>(), bias, residual, n);
+  };
+}
+
+Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  using Rows = decltype(&matmul_rows<float>);
+  const Rows rows =
+      with_number(node.dtype(0), [](auto tag) -> Rows { return &matmul_rows<typename decltype(tag)::type>; });
+  return make_kernel([=, ending = plain_ending(device, node, g)](const Call& call) noexcept {
+    parallel_for(g.n == 0 ? 0 : g.result.elements() / g.n, g.k * g.n, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   rows(g, call.in<std::byte>(0), call.in<std::byte>(1), call.out<std::byte>(), begin, end);
+                 });
+    ending(call);
   });
+}
+
+Status supports_wide(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_gemm(device, node));
+  return supports_plain(device, node);
+}
+
+Result<KernelPtr> create_wide(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const WideMatMul wide{device.simd().loops<WideMatMulLoops>(), g};
+  const auto* const b = static_cast<const double*>(node.inputs[1].value);
+  constexpr uint64_t kKey = 0x6d6d36340;
+  Requirements requirements;
+  const PackedOperand operand(b, wide.packed_bytes(), kKey + (g.transpose_b ? 1 : 0), 1, requirements);
+  return make_packing_kernel(
+      device, [=](float* to) noexcept { wide.pack(b, reinterpret_cast<double*>(to)); },
+      [=, ending = plain_ending(device, node, g)](const Call& call) noexcept {
+        const float* const packed = operand.panels(
+            call, [&](float* to) noexcept { wide.pack(call.in<double>(1), reinterpret_cast<double*>(to)); });
+        wide.run(call.in<double>(0), reinterpret_cast<const double*>(packed), call.out<double>());
+        ending(call);
+      },
+      requirements);
 }
 
 template <bool kOwnLast>
@@ -290,6 +379,7 @@ constexpr KernelRow kRowsOfMatMul[] = {
     row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
     row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
     row<create_gemm, supports_gemm>(OpKind::MatMul, "matmul.gemm", DTypeSet{DType::F32}, kOwnLast ? -5 : 9),
+    row<create_wide, supports_wide>(OpKind::MatMul, "matmul.f64", DTypeSet{DType::F64}),
     row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
 };
 

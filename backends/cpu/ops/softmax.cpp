@@ -1,4 +1,7 @@
 // Softmax and LogSoftmax, and their gradients, over any axis.
+#include <cmath>
+#include <limits>
+
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/norm.h"
 #include "backends/cpu/support/axis_walk.h"
@@ -43,6 +46,38 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
       requirements);
 }
 
+/// One line of f64, whose elements are `step` apart; y may be x.
+template <bool kLogarithm>
+void softmax_line(const double* x, double* y, int64_t extent, int64_t step) noexcept {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t i = 0; i < extent; ++i) largest = x[i * step] > largest ? x[i * step] : largest;
+  for (int64_t i = 0; i < extent; ++i) {
+    const double power = std::exp(x[i * step] - largest);
+    sum += power;
+    if (!kLogarithm) y[i * step] = power;
+  }
+  const double log_sum = kLogarithm ? std::log(sum) : 0;
+  for (int64_t i = 0; i < extent; ++i)
+    y[i * step] = kLogarithm ? x[i * step] - largest - log_sum : y[i * step] / sum;
+}
+
+template <class Attributes, bool kLogarithm>
+Result<KernelPtr> create_wide(CpuDevice&, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const int axis = *normalized_axis(node.as<Attributes>().axis, x.rank());
+  const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        parallel_for(outer * inner, extent * 32, 1, [&](int64_t begin, int64_t end) noexcept {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i / inner * extent * inner + i % inner;
+            softmax_line<kLogarithm>(call.in<double>(0) + first, call.out<double>() + first, extent, inner);
+          }
+        });
+      },
+      in_place());
+}
+
 /// (y, grad_y) -> grad_x
 Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<op::SoftmaxGradAttributes>();
@@ -78,7 +113,10 @@ std::span<const KernelRow> rows_softmax();
 std::span<const KernelRow> rows_softmax() {
   static constexpr KernelRow kRows[] = {
       row<create<op::SoftmaxAttributes, false>>(OpKind::Softmax, "softmax", DTypeSet{DType::F32}),
+      row<create_wide<op::SoftmaxAttributes, false>>(OpKind::Softmax, "softmax.f64", DTypeSet{DType::F64}),
       row<create<op::LogSoftmaxAttributes, true>>(OpKind::LogSoftmax, "log_softmax", DTypeSet{DType::F32}),
+      row<create_wide<op::LogSoftmaxAttributes, true>>(OpKind::LogSoftmax, "log_softmax.f64",
+                                                       DTypeSet{DType::F64}),
       row<create_grad>(OpKind::SoftmaxGrad, "softmax_grad", DTypeSet{DType::F32}),
   };
   return rows_in_build<kRows>();

@@ -1,4 +1,4 @@
-// Ensembles of trees (ai.onnx.ml): all rows traverse all trees at once, level by level.
+// Ensembles of trees (ai.onnx.ml): the leaves that rows reach, their weights, and sums of these.
 //
 // Where ONNX does not define a classifier's results (two classes with one score, base values of either), they
 // are ONNX Runtime's.
@@ -21,106 +21,21 @@ ValueId gathered(Emitter& emit, ValueId table, ValueId indices) {
   return emit.emit(op::GatherAttributes{}, {table, indices});
 }
 
-bool all_of_branches(const Trees& trees, const std::vector<uint8_t>& flags, uint8_t value) {
-  return std::all_of(flags.begin() + static_cast<std::ptrdiff_t>(trees.leaves), flags.end(),
-                     [value](uint8_t flag) { return flag == value; });
+/// Every row's leaf in every tree, i32 [N,T].
+ValueId leaves_of(Emitter& emit, const Trees& trees, ValueId rows) {
+  std::vector<int32_t> nodes;
+  nodes.reserve(4 * trees.size());
+  for (size_t i = 0; i < trees.size(); ++i) {
+    const int comparison = trees.less[i] | trees.equal[i] << 1 | trees.missing[i] << 2;
+    nodes.insert(nodes.end(), {trees.feature[i], trees.yes[i], trees.no[i], comparison});
+  }
+  const auto count = static_cast<int64_t>(trees.size()), roots = static_cast<int64_t>(trees.roots.size());
+  op::TreeLeavesAttributes attributes;
+  attributes.levels = trees.depth;
+  return emit.emit(attributes, {rows, constant_i32(emit, nodes, {count, 4}),
+                                constant_reals(emit, emit.value(rows).dtype, trees.threshold, {count}),
+                                constant_i32(emit, trees.roots, {roots})});
 }
-
-/// The traversal of all trees by all rows.
-class Walk {
- public:
-  Walk(Emitter& emit, const Trees& trees, ValueId rows)
-      : emit_(emit), trees_(trees), rows_(rows), dtype_(emit.value(rows).dtype) {}
-
-  /// Every row's leaf in every tree, i32 [N,T].
-  ValueId leaves() {
-    // A tree of one leaf has a level too, so that there is one result for each row.
-    const int levels = std::max(trees_.depth, 1);
-    for (int level = 0; level < levels; ++level) step();
-    return at_;
-  }
-
- private:
-  template <class T>
-  std::vector<T> of_roots(const std::vector<T>& field) const {
-    std::vector<T> values;
-    for (int32_t root : trees_.roots) values.push_back(field[static_cast<size_t>(root)]);
-    return values;
-  }
-  /// A field of the current nodes: [N,T], or [T] at the roots.
-  ValueId field(ValueId& table, const std::vector<int32_t>& numbers) {
-    if (at_ == kNoValue) return constant_i32(emit_, of_roots(numbers));
-    if (table == kNoValue) table = constant_i32(emit_, numbers);
-    return gathered(emit_, table, at_);
-  }
-  ValueId field(ValueId& table, const std::vector<uint8_t>& flags) {
-    if (at_ == kNoValue) return constant_bools(emit_, of_roots(flags));
-    if (table == kNoValue) table = constant_bools(emit_, flags);
-    return gathered(emit_, table, at_);
-  }
-  ValueId thresholds() {
-    const auto count = [](const auto& list) { return Shape{static_cast<int64_t>(list.size())}; };
-    if (at_ == kNoValue) {
-      const auto numbers = of_roots(trees_.threshold);
-      return constant_reals(emit_, dtype_, numbers, count(numbers));
-    }
-    if (threshold_ == kNoValue)
-      threshold_ = constant_reals(emit_, dtype_, trees_.threshold, count(trees_.threshold));
-    return gathered(emit_, threshold_, at_);
-  }
-  ValueId features() {
-    const ValueId index = field(feature_, trees_.feature);
-    if (at_ != kNoValue) {
-      op::GatherElementsAttributes attributes;
-      attributes.axis = 1;
-      return emit_.emit(attributes, {rows_, index});
-    }
-    op::GatherAttributes attributes;
-    attributes.axis = 1;
-    return emit_.emit(attributes, {rows_, index});
-  }
-  ValueId both(ValueId a, ValueId b) { return emit_.emit(op::AndAttributes{}, {a, b}); }
-  ValueId either(ValueId a, ValueId b) { return emit_.emit(op::OrAttributes{}, {a, b}); }
-
-  ValueId compared(ValueId x, ValueId threshold) {
-    const bool any_less = !all_of_branches(trees_, trees_.less, 0);
-    const bool all_less = all_of_branches(trees_, trees_.less, 1);
-    const bool any_equal = !all_of_branches(trees_, trees_.equal, 0);
-    const bool all_equal = all_of_branches(trees_, trees_.equal, 1);
-    if (all_less && all_equal) return emit_.emit(op::LessOrEqualAttributes{}, {x, threshold});
-    ValueId yes = kNoValue;
-    if (any_less) {
-      yes = emit_.emit(op::LessAttributes{}, {x, threshold});
-      if (!all_less) yes = both(yes, field(less_, trees_.less));
-    }
-    if (any_equal) {
-      ValueId same = emit_.emit(op::EqualAttributes{}, {x, threshold});
-      if (!all_equal) same = both(same, field(equal_, trees_.equal));
-      yes = yes == kNoValue ? same : either(yes, same);
-    }
-    return yes;
-  }
-  void step() {
-    const ValueId x = features();
-    ValueId yes = compared(x, thresholds());
-    if (!all_of_branches(trees_, trees_.missing, 0)) {
-      ValueId missing = emit_.emit(op::NotAttributes{}, {emit_.emit(op::EqualAttributes{}, {x, x})});
-      if (!all_of_branches(trees_, trees_.missing, 1))
-        missing = both(missing, field(missing_, trees_.missing));
-      yes = either(yes, missing);
-    }
-    const ValueId if_yes = field(yes_, trees_.yes), if_no = field(no_, trees_.no);
-    at_ = emit_.emit(op::WhereAttributes{}, {yes, if_yes, if_no});
-  }
-
-  Emitter& emit_;
-  const Trees& trees_;
-  const ValueId rows_;
-  const DType dtype_;
-  ValueId at_ = kNoValue;  ///< the current nodes of the rows; none: the roots
-  ValueId feature_ = kNoValue, yes_ = kNoValue, no_ = kNoValue, threshold_ = kNoValue;
-  ValueId less_ = kNoValue, equal_ = kNoValue, missing_ = kNoValue;
-};
 
 template <class Attributes>
 ValueId reduced_along(Emitter& emit, ValueId x, int64_t axis, bool keep) {
@@ -282,7 +197,7 @@ Result<ValueId> scores_of(NodeContext& c, Trees& trees, int64_t targets, Aggrega
   RT_ASSIGN(const ValueId rows, rows_for(c, trees));
   sort_by_target(trees);
   const DType dtype = c.value(rows).dtype;
-  const ValueId leaves = Walk(c.emit, trees, rows).leaves();
+  const ValueId leaves = leaves_of(c.emit, trees, rows);
   return Scores(c, trees, targets, how, dtype).of(leaves);
 }
 
