@@ -352,6 +352,11 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
 
 Status supports_wide(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  constexpr size_t kMostPadding = size_t{64} << 20;  // of the last panel's columns
+  const size_t packed = WideMatMul{device.simd().loops<WideMatMulLoops>(), g}.packed_bytes();
+  if (packed > 2 * node.input(1).bytes() + kMostPadding)
+    return unsupported("few columns of a large matrix: panels would take ", packed, " bytes");
   return supports_plain(device, node);
 }
 
