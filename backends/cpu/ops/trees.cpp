@@ -77,8 +77,8 @@ void walk(const std::byte* splits, const T* x, int64_t stride, int64_t levels, P
   }
 }
 
-/// Beginnings of groups of kLanes that cover the range; the last may begin inside the one before it. No
-/// lanes: the range is shorter.
+/// Beginnings of groups of kLanes that cover the range, which is no shorter; the last may begin inside the
+/// one before it.
 template <class Body>
 void for_groups(const Range& range, const Body& body) {
   for (int64_t i = range.begin; i < range.end; i += kLanes) body(std::min(i, range.end - kLanes));
