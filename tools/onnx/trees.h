@@ -36,7 +36,7 @@ struct Trees {
   size_t size() const { return feature.size(); }
 };
 
-/// Deeper trees are refused: a level is a dozen nodes.
+/// Deeper trees are refused: a level is some twenty nodes of TreeLeaves' body.
 inline constexpr int kMaxTreeDepth = 1000;
 
 /// From the attributes of operator versions 1 to 3; `prefix` is "class" or "target". targets: their number.
