@@ -173,6 +173,7 @@ const TensorInfo& Builder::example_info(ValueId id) const {
 }
 
 std::optional<ConstTensorView> Builder::example_value(ValueId id) const {
+  if (inference_->has_made_up_extents()) return std::nullopt;
   const ProbeValue& first = inference_->probe(id, 0);
   for (int i = 0; i < kProbes; ++i) {
     const ProbeValue& other = inference_->probe(id, i);

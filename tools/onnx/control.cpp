@@ -411,12 +411,8 @@ std::vector<ValueId> Importer::repeat(ValueId trips, std::vector<ValueId> carrie
 }
 
 std::optional<bool> Importer::kept_branch(BranchGraphs graphs, ValueId condition, std::string& reason) {
-  // Examples of extents that depend on data are made up.
-  bool on_data = false;
-  for (const Frame* frame = frame_; frame != nullptr; frame = frame->parent)
-    on_data = on_data || frame->builder.depends_on_data();
   const auto example = builder().example_value(condition);
-  if (!on_data && example && example->info.elements() == 1) {
+  if (example && example->info.elements() == 1) {
     const bool taken = load_element(example->data, example->info.dtype, 0) != 0;
     reason = text("extents lead to the ", taken ? "then" : "else",
                   " branch, and a run in which they do not ends with an error");

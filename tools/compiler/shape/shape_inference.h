@@ -54,7 +54,10 @@ class ShapeInference {
   /// The graph's symbol with this name, added where it is new.
   int32_t symbol(std::string_view name);
   int32_t copy_symbol(const Graph& from, int32_t symbol);
-  void within(ShapeInference& outer) { names_.within(outer.names_); }
+  void within(ShapeInference& outer) {
+    names_.within(outer.names_);
+    outer_ = &outer;
+  }
   /// The graph's newest value and input. May infer everything again, as it may carry a known symbol.
   Status add_input(ValueId id);
   /// Infers a node that is about to be appended; its outputs must be kNoValue. May replace symbols of the
@@ -81,6 +84,11 @@ class ShapeInference {
   const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
   int64_t symbol_probe(int32_t symbol, int probe) const;
   bool depends_on_data() const noexcept { return data_symbols_ > 0; }
+  /// Whether some of the extents at the probes are made up: they depend on data, here or in a graph around
+  /// this one.
+  bool has_made_up_extents() const noexcept {
+    return depends_on_data() || (outer_ != nullptr && outer_->has_made_up_extents());
+  }
 
  private:
   // shape_inference.cpp
@@ -168,6 +176,7 @@ class ShapeInference {
   size_t registered_ = 0;                              ///< symbols whose definitions derived_ has
   std::vector<bool> from_data_;                        ///< by symbol
   size_t data_symbols_ = 0;                            ///< how many of these are true
+  const ShapeInference* outer_ = nullptr;              ///< of the graph that this one is a body in
   std::vector<std::string> demand_texts_;
   std::array<std::vector<int64_t>, kProbes> symbol_probes_;  ///< by symbol
   std::vector<std::string>* fitted_ = nullptr;
