@@ -18,11 +18,6 @@ namespace {
 
 // --- pieces of bodies
 
-/// 0, 1, .. as i64 for axis `axis` of x.
-ValueId positions(Emitter& e, ValueId x, size_t axis) {
-  return e.emit(op::RangeAttributes{},
-                {e.scalar(0, DType::I64), extent(e, x, axis), e.scalar(1, DType::I64)});
-}
 ValueId both(Emitter& e, ValueId a, ValueId b) {
   if (a == kNoValue || b == kNoValue) return a == kNoValue ? b : a;
   return e.emit(op::AndAttributes{}, {a, b});

@@ -19,18 +19,6 @@ inline ValueId widened(Emitter& e, ValueId x) {
   return is_16_bit(e.value(x).dtype) ? e.cast(x, DType::F32) : x;
 }
 
-inline ValueId one_int(Emitter& e, int64_t number) {
-  return e.ints({&number, 1});
-}
-/// Extent `axis` of x as an i64 vector of one entry.
-inline ValueId extent(Emitter& e, ValueId x, size_t axis) {
-  const auto& dims = e.value(x).dims;
-  if (axis < dims.size() && dims[axis].is_known()) return one_int(e, dims[axis].extent);
-  op::ShapeAttributes one;
-  one.start = static_cast<int64_t>(axis);
-  one.end = one.start + 1;
-  return e.emit(one, {x});
-}
 inline ValueId concatenated(Emitter& e, std::initializer_list<ValueId> parts, int64_t axis = 0) {
   op::ConcatAttributes attributes;
   attributes.axis = axis;

@@ -72,12 +72,6 @@ void concat_gradient(GradContext& context) {
   }
 }
 
-/// 0, 1, .. for the axis of x.
-ValueId positions(Emitter& emit, ValueId x, int axis) {
-  return emit.emit(op::RangeAttributes{}, {emit.scalar(0, DType::I64), extents(emit, x, axis, axis + 1),
-                                           emit.scalar(1, DType::I64)});
-}
-
 // With steps of 1 the gradient is padded by what was cut off. start and end may be outside x, and are clamped
 // by slicing the axis' positions with them: before = |positions[0, start)|, after = the remainder.
 void slice_gradient(GradContext& context) {
@@ -100,7 +94,7 @@ void slice_gradient(GradContext& context) {
     if (!axis) return emit.fail(internal_error("expected axes that were checked"));
     const int a = *axis;
     const auto at = static_cast<int64_t>(i);
-    const ValueId all = positions(emit, x, a);
+    const ValueId all = positions(emit, x, static_cast<size_t>(a));
     const ValueId start = entry(emit, starts, at), extent = extents(emit, x, a, a + 1);
     if (unit) {
       const ValueId before = emit.shape_of(slice(emit, all, int_vector(emit, 0), start, 0));

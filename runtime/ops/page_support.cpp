@@ -144,6 +144,20 @@ std::optional<double> constant_number(const Emitter& emit, ValueId id) {
   return load_element(value.data.data, value.dtype, 0);
 }
 
+ValueId extent(Emitter& emit, ValueId x, size_t axis) {
+  const auto& dims = emit.value(x).dims;
+  if (axis < dims.size() && dims[axis].is_known()) return one_int(emit, dims[axis].extent);
+  op::ShapeAttributes one;
+  one.start = static_cast<int64_t>(axis);
+  one.end = one.start + 1;
+  return emit.emit(one, {x});
+}
+
+ValueId positions(Emitter& emit, ValueId x, size_t axis) {
+  return emit.emit(op::RangeAttributes{},
+                   {emit.scalar(0, DType::I64), extent(emit, x, axis), emit.scalar(1, DType::I64)});
+}
+
 ValueId shape_value(Emitter& emit, ValueId x) {
   return shape_with_ones(emit, x, {});
 }

@@ -111,6 +111,13 @@ inline void store(const TensorView& y, int64_t i, double value) noexcept {
 
 /// The value of a one-element constant; nullopt for anything else.
 std::optional<double> constant_number(const Emitter& emit, ValueId id);
+inline ValueId one_int(Emitter& emit, int64_t number) {
+  return emit.ints({&number, 1});
+}
+/// Extent `axis` of x as an i64 vector of one entry: a constant when it is known, else a Shape node.
+ValueId extent(Emitter& emit, ValueId x, size_t axis);
+/// 0, 1, .. as i64 for axis `axis` of x.
+ValueId positions(Emitter& emit, ValueId x, size_t axis);
 /// The shape of x as a shape operand: a constant when all its extents are known, else a Shape node.
 ValueId shape_value(Emitter& emit, ValueId x);
 /// Extents of x as a shape operand with 1 on `axes` (sorted, in range): reinserts reduced axes by Reshape.

@@ -66,17 +66,9 @@ Cost cost_tensor_scatter(const NodeView& node) {
 
 // --- gradient
 
-ValueId extent(Emitter& e, ValueId x, int axis) {
-  op::ShapeAttributes one;
-  one.start = axis;
-  one.end = axis + 1;
-  return e.emit(one, {x});
-}
 /// 0, 1, .. for axis `axis` of x, of this shape.
-ValueId positions(Emitter& e, ValueId x, int axis, std::span<const int64_t> shape) {
-  const ValueId count =
-      e.emit(op::RangeAttributes{}, {e.scalar(0, DType::I64), extent(e, x, axis), e.scalar(1, DType::I64)});
-  return e.reshape(count, e.ints(shape));
+ValueId shaped_positions(Emitter& e, ValueId x, int axis, std::span<const int64_t> shape) {
+  return e.reshape(positions(e, x, static_cast<size_t>(axis)), e.ints(shape));
 }
 
 /// place [N, L] with ones after it, as many axes as x.
@@ -98,9 +90,9 @@ ValueId written_rows(GradContext& c, int axis) {
   for (size_t i = 0; i < back.size(); ++i) back[static_cast<size_t>(to_front[i])] = static_cast<int64_t>(i);
 
   const int64_t column[] = {-1, 1}, row[] = {1, -1};
-  const ValueId extent_of_axis = extent(e, grad, axis);
+  const ValueId extent_of_axis = extent(e, grad, static_cast<size_t>(axis));
   const bool circular = c.node.as<op::TensorScatterAttributes>().circular;
-  ValueId place = positions(e, update, axis, row), written = kNoValue;
+  ValueId place = shaped_positions(e, update, axis, row), written = kNoValue;
   if (c.input(2) != kNoValue) {
     const auto inside = [&](ValueId x) { return e.emit(op::ModAttributes{}, {x, extent_of_axis}); };
     ValueId first = e.reshape(e.cast(c.input(2), DType::I64), e.ints(column));
@@ -115,7 +107,7 @@ ValueId written_rows(GradContext& c, int axis) {
     place = e.emit(op::WhereAttributes{}, {written, place, zero});
     written = with_axes_of(e, written, grad);
   }
-  place = e.add(place, e.mul(positions(e, grad, 0, column), extent_of_axis));
+  place = e.add(place, e.mul(shaped_positions(e, grad, 0, column), extent_of_axis));
 
   const ValueId moved = e.transpose(grad, to_front);
   op::ShapeAttributes rest;

@@ -39,13 +39,10 @@ class Traversal {
     }
   }
   ValueId leaves(int64_t levels) {
-    op::ShapeAttributes rows;
-    rows.end = 1;
-    op::ConcatAttributes joined;
-    const ValueId shape = e_.emit(joined, {e_.emit(rows, {x_}), e_.emit(op::ShapeAttributes{}, {roots_})});
+    const ValueId shape = e_.emit(op::ConcatAttributes{}, {extent(e_, x_, 0), extent(e_, roots_, 0)});
     ValueId at = e_.emit(op::ExpandAttributes{}, {roots_, shape});
     for (; levels > 0; --levels) at = next(at);
-    return of(numbers(), at);  // negative numbers of nodes count from the end
+    return of(e_.cast(positions(e_, threshold_, 0), DType::I32), at);  // negative ones count from the end
   }
 
  private:
@@ -55,14 +52,6 @@ class Traversal {
     attributes.steps = {1};
     const int64_t begin[] = {i}, end[] = {i + 1}, flat[] = {-1};
     return e_.reshape(e_.emit(std::move(attributes), {nodes, e_.ints(begin), e_.ints(end)}), e_.ints(flat));
-  }
-  /// 0, 1, .. for all nodes.
-  ValueId numbers() {
-    op::ShapeAttributes count;
-    count.end = 1;
-    const ValueId end = e_.emit(count, {threshold_});
-    return e_.cast(e_.emit(op::RangeAttributes{}, {e_.scalar(0, DType::I64), end, e_.scalar(1, DType::I64)}),
-                   DType::I32);
   }
   ValueId of(ValueId table, ValueId at) { return e_.emit(op::GatherAttributes{}, {table, at}); }
   ValueId where_set(size_t flag, ValueId at, ValueId condition) {
