@@ -79,14 +79,9 @@ class Planter {
 
  private:
   int32_t add(int64_t feature, double threshold, int32_t yes, int32_t no) {
-    trees_.feature.push_back(static_cast<int32_t>(feature));
+    trees_.nodes.push_back({static_cast<int32_t>(feature), yes, no, 0});
     trees_.threshold.push_back(threshold);
-    trees_.yes.push_back(yes);
-    trees_.no.push_back(no);
-    trees_.less.push_back(0);
-    trees_.equal.push_back(0);
-    trees_.missing.push_back(0);
-    return static_cast<int32_t>(trees_.feature.size() - 1);
+    return static_cast<int32_t>(trees_.size() - 1);
   }
   void set(int32_t node, const Branch& branch);
   void set_member(int32_t node, const Branch& branch, std::span<const double> members, size_t origin);
@@ -112,13 +107,9 @@ void Planter::set(int32_t node, const Branch& branch) {
     b.missing = false;
     std::swap(b.yes, b.no);
   }
-  trees_.feature[at] = static_cast<int32_t>(b.feature);
+  const int less = b.mode != Mode::Equal ? 1 : 0, equal = b.mode != Mode::Less ? 2 : 0;
+  trees_.nodes[at] = {static_cast<int32_t>(b.feature), b.yes, b.no, less | equal | (b.missing ? 4 : 0)};
   trees_.threshold[at] = b.threshold;
-  trees_.yes[at] = b.yes;
-  trees_.no[at] = b.no;
-  trees_.less[at] = b.mode != Mode::Equal;
-  trees_.equal[at] = b.mode != Mode::Less;
-  trees_.missing[at] = b.missing;
 }
 
 // Membership in a sorted list: binary search down to one member.
@@ -162,7 +153,8 @@ Status Planter::finish(const std::function<std::string(size_t)>& name, bool comp
     path.assign(1, static_cast<size_t>(root));
     while (!path.empty()) {
       const size_t node = path.back();
-      const size_t children[] = {static_cast<size_t>(trees_.yes[node]), static_cast<size_t>(trees_.no[node])};
+      const size_t children[] = {static_cast<size_t>(trees_.nodes[node].yes),
+                                 static_cast<size_t>(trees_.nodes[node].no)};
       if (height[node] >= 0) {
         path.pop_back();
       } else if (height[node] == kNew) {

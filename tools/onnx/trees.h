@@ -15,9 +15,13 @@ namespace librt::onnx {
 /// themselves. A row goes to `yes` where (x < threshold and less) or (x = threshold and equal) or (x is NaN
 /// and missing), else to `no`.
 struct Trees {
-  std::vector<int32_t> feature, yes, no;  ///< by node
-  std::vector<double> threshold;
-  std::vector<uint8_t> less, equal, missing;
+  /// As TreeLeaves takes them.
+  struct Node {
+    int32_t feature, yes, no;
+    int32_t comparison;  ///< bits: less, equal, missing
+  };
+  std::vector<Node> nodes;
+  std::vector<double> threshold;  ///< by node
   std::vector<int32_t> roots;
   int depth = 0;
   size_t leaves = 0;
@@ -33,7 +37,7 @@ struct Trees {
   /// Whether thresholds or weights are f64.
   bool wide = false;
 
-  size_t size() const { return feature.size(); }
+  size_t size() const { return nodes.size(); }
 };
 
 /// Deeper trees are refused: a level is some twenty nodes of TreeLeaves' body.

@@ -25,10 +25,8 @@ ValueId gathered(Emitter& emit, ValueId table, ValueId indices) {
 ValueId leaves_of(Emitter& emit, const Trees& trees, ValueId rows) {
   std::vector<int32_t> nodes;
   nodes.reserve(4 * trees.size());
-  for (size_t i = 0; i < trees.size(); ++i) {
-    const int comparison = trees.less[i] | trees.equal[i] << 1 | trees.missing[i] << 2;
-    nodes.insert(nodes.end(), {trees.feature[i], trees.yes[i], trees.no[i], comparison});
-  }
+  for (const Trees::Node& node : trees.nodes)
+    nodes.insert(nodes.end(), {node.feature, node.yes, node.no, node.comparison});
   const auto count = static_cast<int64_t>(trees.size()), roots = static_cast<int64_t>(trees.roots.size());
   op::TreeLeavesAttributes attributes;
   attributes.levels = trees.depth;
