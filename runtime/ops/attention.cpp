@@ -41,10 +41,9 @@ Status check_scalars(const Attributes& attributes) {
 
 /// The operands that Attention and its gradient share.
 Status check_operands(const NodeView& node) {
-  RT_TRY(expect_dtype(node, kQuery, "query", kFloats));
+  RT_TRY(expect_dtype_and_rank(node, kQuery, "query", kFloats, 4, 4));
   RT_TRY(expect_same_dtype(node, kKey, "key", kQuery, "query"));
   RT_TRY(expect_same_dtype(node, kValue, "value", kQuery, "query"));
-  RT_TRY(expect_rank(node, kQuery, "query", 4, 4));
   const Shape& q = node.shape(kQuery);
   RT_TRY(expect_rank(node, kKey, "key", 4, 4));
   const Shape &k = node.shape(kKey), &v = node.shape(kValue);
@@ -62,14 +61,12 @@ Status check_operands(const NodeView& node) {
       return invalid_argument("expected a mask broadcastable to the scores ", scores, ", found ",
                               node.shape(kMask));
   }
-  if (node.has(kKvLength)) {
-    RT_TRY(expect_dtype(node, kKvLength, "kv_length", DTypeSet(DType::I64)));
-    RT_TRY(expect_shape(node, kKvLength, "kv_length", Shape{q[0]}));
-  }
+  if (node.has(kKvLength))
+    RT_TRY(expect_dtype_and_shape(node, kKvLength, "kv_length", DTypeSet(DType::I64), Shape{q[0]}));
   if (node.has(kQueryPosition)) {
-    RT_TRY(expect_dtype(node, kQueryPosition, "query_position", DTypeSet(DType::I64)));
     const int64_t batch = node.input(kQueryPosition).elements() == 1 ? 1 : q[0];
-    RT_TRY(expect_shape(node, kQueryPosition, "query_position", Shape{batch}));
+    RT_TRY(
+        expect_dtype_and_shape(node, kQueryPosition, "query_position", DTypeSet(DType::I64), Shape{batch}));
   }
   return {};
 }
@@ -91,8 +88,7 @@ Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outpu
   for (const size_t i : {kOutput, kGradOutput}) {
     const char* const name = i == kOutput ? "y" : "grad_y";
     if (!node.has(i)) return invalid_argument("expected an input '", name, "'");
-    RT_TRY(expect_same_dtype(node, i, name, kQuery, "query"));
-    RT_TRY(expect_shape(node, i, name, output_shape(node)));
+    RT_TRY(expect_like(node, i, name, kQuery, "query", output_shape(node)));
   }
   for (const size_t i : {kQuery, kKey, kValue}) RT_TRY(add_output(outputs, node.dtype(i), node.shape(i)));
   return {};

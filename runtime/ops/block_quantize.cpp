@@ -9,8 +9,7 @@
 namespace librt::ops {
 
 Status expect_codebook(const NodeView& node, size_t i) {
-  RT_TRY(expect_dtype(node, i, "codebook", DTypeSet(DType::F32)));
-  RT_TRY(expect_rank(node, i, "codebook", 1, 1));
+  RT_TRY(expect_dtype_and_rank(node, i, "codebook", DTypeSet(DType::F32), 1, 1));
   const int64_t levels = node.shape(i)[0];
   if (levels >= 2 && levels <= 256) return {};
   return invalid_argument("expected a codebook of 2 to 256 values, found ", levels);
@@ -64,9 +63,9 @@ Status eval_block_quantize(const NodeView& node, std::span<const ConstTensorView
 Status infer_block_dequantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const int64_t block = node.as<op::BlockDequantizeAttributes>().block_size;
   RT_TRY(expect_dtype(node, 0, "quantized values", DTypeSet(DType::U8)));
-  RT_TRY(expect_dtype(node, 1, "scales", DTypeSet(DType::F32)));
   RT_TRY(check_blocks(node, 2, block));
-  RT_TRY(expect_shape(node, 1, "scales", {(node.input(0).elements() + block - 1) / block}));
+  RT_TRY(expect_dtype_and_shape(node, 1, "scales", DTypeSet(DType::F32),
+                                {(node.input(0).elements() + block - 1) / block}));
   return add_output(outputs, DType::F32, node.shape(0));
 }
 

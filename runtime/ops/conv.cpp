@@ -20,8 +20,7 @@ Cost cost_of_geometry(const NodeView& node, const Result<ConvGeometry>& geometry
 
 Status infer_conv(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::ConvAttributes>();
-  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
-  RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
+  RT_TRY(expect_pair(node, "x", "weight", kNumericTypes));
   RT_ASSIGN(const ConvGeometry geometry, conv_geometry(node.shape(0), node.shape(1), attributes));
   const Shape result = geometry.output_shape();
   RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), result, true));
@@ -96,8 +95,7 @@ Result<ConvGeometry> transpose_geometry(const NodeView& node) {
 }
 
 Status infer_conv_transpose(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
-  RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
+  RT_TRY(expect_pair(node, "x", "weight", kNumericTypes));
   RT_ASSIGN(const ConvGeometry geometry, transpose_geometry(node));
   if (node.has(3)) {
     RT_TRY(expect_same_dtype(node, 3, "bias", 0, "x"));
@@ -157,8 +155,7 @@ Cost cost_conv_transpose(const NodeView& node) {
 // -------------------------------------------------------------------------------------------
 
 Status infer_conv_weight_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_same_dtype(node, 1, "grad_output", 0, "x"));
+  RT_TRY(expect_pair(node, "x", "grad_output", kFloats));
   RT_ASSIGN(const ConvGeometry geometry,
             conv_weight_grad_geometry(node.shape(0), node.shape(1), node.as<op::ConvWeightGradAttributes>()));
   return add_output(outputs, node.dtype(0), geometry.weight_shape());

@@ -21,15 +21,13 @@ constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 
 Status infer_ctc(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& ctc = node.as<op::CtcLossAttributes>();
-  RT_TRY(expect_dtype(node, 0, "log_probabilities", kFloats));
-  RT_TRY(expect_rank(node, 0, "log_probabilities", 3, 3));
+  RT_TRY(expect_dtype_and_rank(node, 0, "log_probabilities", kFloats, 3, 3));
   const Shape& x = node.shape(0);
   if (ctc.blank < 0 || ctc.blank >= x[2])
     return invalid_argument("expected a blank in [0, ", x[2], "), the number of classes, found ", ctc.blank);
   for (size_t i = 1; i <= 3; ++i) {
     const Label what = i == 1 ? "labels" : i == 2 ? "input_lengths" : "label_lengths";
-    RT_TRY(expect_dtype(node, i, what, kIndexTypes));
-    RT_TRY(expect_rank(node, i, what, i == 1 ? 2 : 1, i == 1 ? 2 : 1));
+    RT_TRY(expect_dtype_and_rank(node, i, what, kIndexTypes, i == 1 ? 2 : 1, i == 1 ? 2 : 1));
     Shape expected = node.shape(i);  // any number of labels
     expected[0] = x[1];
     RT_TRY(expect_shape(node, i, what, expected));

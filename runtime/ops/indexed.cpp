@@ -127,8 +127,7 @@ Status infer_scatter_elements(const NodeView& node, std::vector<TensorInfo>& out
   const auto& attributes = node.as<op::ScatterElementsAttributes>();
   RT_TRY(check_reduction(attributes.reduction));
   RT_TRY(check_elements(node, attributes.axis));
-  RT_TRY(expect_same_dtype(node, 2, "updates", 0, "x"));
-  RT_TRY(expect_shape(node, 2, "updates", node.shape(1)));
+  RT_TRY(expect_like(node, 2, "updates", 0, "x", node.shape(1)));
   return infer_like_first(node, outputs);
 }
 
@@ -185,8 +184,7 @@ Status eval_gather_nd(const NodeView& node, std::span<const ConstTensorView> inp
 Status infer_scatter_nd(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(check_reduction(node.as<op::ScatterNDAttributes>().reduction));
   RT_ASSIGN(const Shape updates, picked_shape(node, 0));
-  RT_TRY(expect_same_dtype(node, 2, "updates", 0, "x"));
-  RT_TRY(expect_shape(node, 2, "updates", updates));
+  RT_TRY(expect_like(node, 2, "updates", 0, "x", updates));
   return infer_like_first(node, outputs);
 }
 

@@ -24,8 +24,8 @@ namespace {
 /// Of SoftmaxCrossEntropy, CrossEntropy and CrossEntropyGrad.
 Status infer_cross_entropy(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const bool mean = node.kind() == OpKind::SoftmaxCrossEntropy;
-  RT_TRY(expect_dtype(node, 0, "logits", mean ? kFloats : DTypeSet(DType::F32, DType::F64)));
-  RT_TRY(expect_rank(node, 0, "logits", mean ? 2 : 1, mean ? 2 : kMaxRank));
+  RT_TRY(expect_dtype_and_rank(node, 0, "logits", mean ? kFloats : DTypeSet(DType::F32, DType::F64),
+                               mean ? 2 : 1, mean ? 2 : kMaxRank));
   const CrossEntropyAttributes attributes =
       mean ? CrossEntropyAttributes{} : cross_entropy_attributes(node.node);
   Shape rows = node.shape(0);
@@ -35,8 +35,9 @@ Status infer_cross_entropy(const NodeView& node, std::vector<TensorInfo>& output
   for (size_t i = 1; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
     const Label what = i == 1 ? "labels" : i == attributes.weights ? "weights" : "values by row";
-    RT_TRY(expect_dtype(node, i, what, i == 1 ? DTypeSet(DType::I32, DType::I64) : DTypeSet(node.dtype(0))));
-    RT_TRY(expect_shape(node, i, what, i == attributes.weights ? classes : rows));
+    RT_TRY(expect_dtype_and_shape(node, i, what,
+                                  i == 1 ? DTypeSet(DType::I32, DType::I64) : DTypeSet(node.dtype(0)),
+                                  i == attributes.weights ? classes : rows));
   }
   if (classes[0] == 0) return invalid_argument("expected at least one class, found logits ", node.input(0));
   if (attributes.weights == 5) return infer_like_first(node, outputs);

@@ -10,8 +10,7 @@ namespace {
 
 Status infer_matmul(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::MatMulAttributes>();
-  RT_TRY(expect_dtype(node, 0, "a", kNumericTypes));
-  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
+  RT_TRY(expect_pair(node, "a", "b", kNumericTypes));
   RT_ASSIGN(const MatMulGeometry geometry, matmul_geometry(node.shape(0), node.shape(1), attributes));
   RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), geometry.result, false));
   return add_output(outputs, node.dtype(0), geometry.result);

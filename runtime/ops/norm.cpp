@@ -22,8 +22,7 @@ DTypeSet parameter_types(DType x) {
 /// Of (x, scale, bias, mean, variance) or, for a gradient, (x, grad_y, scale, mean, variance): all but x and
 /// grad_y are vectors of x's channels, of one type.
 Status expect_channels(const NodeView& node, bool gradient, Label mean, Label variance) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 2));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 2));
   if (gradient) RT_TRY(expect_like_first(node, "grad_y", "x"));
   const size_t scale = gradient ? 2 : 1;
   for (size_t i = scale; i < 5; ++i) {
@@ -173,8 +172,7 @@ Status eval_batch_norm_grad(const NodeView&, std::span<const ConstTensorView> in
 /// The normalized shape of input 0, after the checks of what the three share.
 Result<Shape> check_norm(const NodeView& node) {
   const auto [first_axis, epsilon, centered, first] = norm_attributes(node.node);
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 1));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 1));
   RT_TRY(expect_epsilon(epsilon));
   const Shape& x = node.shape(0);
   RT_ASSIGN(const int axis, resolve_axis(first_axis, x.rank()));

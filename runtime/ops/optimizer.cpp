@@ -10,8 +10,7 @@
 namespace librt::ops {
 
 Status expect_moment(const NodeView& node, size_t i, Label what) {
-  RT_TRY(expect_dtype(node, i, what, DTypeSet(node.dtype(0), DType::F32)));
-  return expect_shape(node, i, what, node.shape(0));
+  return expect_dtype_and_shape(node, i, what, DTypeSet(node.dtype(0), DType::F32), node.shape(0));
 }
 
 Status expect_parameter_and_gradient(const NodeView& node) {
@@ -21,8 +20,7 @@ Status expect_parameter_and_gradient(const NodeView& node) {
 
 Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype) {
   if (!node.has(i)) return invalid_argument("expected ", what, " as input ", i, ", found none");
-  RT_TRY(expect_dtype(node, i, what, DTypeSet{dtype}));
-  return expect_shape(node, i, what, Shape{});
+  return expect_dtype_and_shape(node, i, what, DTypeSet{dtype}, Shape{});
 }
 
 Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale) {

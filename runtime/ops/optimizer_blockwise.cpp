@@ -37,8 +37,8 @@ Status infer_blockwise_step(const NodeView& node, std::vector<TensorInfo>& outpu
       return invalid_argument("expected a codebook as input ", codebook, ", found none");
     RT_TRY(expect_codebook(node, codebook));
     RT_TRY(expect_dtype(node, quantized, "quantized values", DTypeSet(DType::U8)));
-    RT_TRY(expect_dtype(node, scales, "scales", DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, scales, "scales", {(node.input(quantized).elements() + block - 1) / block}));
+    RT_TRY(expect_dtype_and_shape(node, scales, "scales", DTypeSet(DType::F32),
+                                  {(node.input(quantized).elements() + block - 1) / block}));
     operands[states[i].operand].info.dtype = DType::F32;
     next_scales.push_back(node.input(scales));
   }

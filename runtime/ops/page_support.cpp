@@ -35,9 +35,19 @@ Status expect_shape(const NodeView& node, size_t i, Label what, const Shape& exp
   return invalid_argument("expected ", what, " of shape ", expected, ", found ", node.shape(i));
 }
 
+Status expect_pair(const NodeView& node, Label first, Label second, DTypeSet allowed) {
+  RT_TRY(expect_dtype(node, 0, first, allowed));
+  return expect_same_dtype(node, 1, second, 0, first);
+}
+
+Status expect_like(const NodeView& node, size_t i, Label what, size_t as, Label as_what,
+                   const Shape& expected) {
+  RT_TRY(expect_same_dtype(node, i, what, as, as_what));
+  return expect_shape(node, i, what, expected);
+}
+
 Status expect_like_first(const NodeView& node, Label what, Label first) {
-  RT_TRY(expect_same_dtype(node, 1, what, 0, first));
-  return expect_shape(node, 1, what, node.shape(0));
+  return expect_like(node, 1, what, 0, first, node.shape(0));
 }
 
 Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most) {
@@ -46,6 +56,18 @@ Status expect_rank(const NodeView& node, size_t i, Label what, int least, int mo
   if (least == most)
     return invalid_argument("expected ", what, " of rank ", least, ", found ", node.input(i));
   return invalid_argument("expected ", what, " of rank ", least, " to ", most, ", found ", node.input(i));
+}
+
+Status expect_dtype_and_shape(const NodeView& node, size_t i, Label what, DTypeSet allowed,
+                              const Shape& expected) {
+  RT_TRY(expect_dtype(node, i, what, allowed));
+  return expect_shape(node, i, what, expected);
+}
+
+Status expect_dtype_and_rank(const NodeView& node, size_t i, Label what, DTypeSet allowed, int least,
+                             int most) {
+  RT_TRY(expect_dtype(node, i, what, allowed));
+  return expect_rank(node, i, what, least, most);
 }
 
 Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what) {
@@ -103,8 +125,7 @@ Status add_broadcast_output(const NodeView& node, std::vector<TensorInfo>& outpu
 }
 
 Status infer_pair(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet allowed, DType dtype) {
-  RT_TRY(expect_dtype(node, 0, "a", allowed));
-  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
+  RT_TRY(expect_pair(node, "a", "b", allowed));
   return add_broadcast_output(node, outputs, dtype);
 }
 

@@ -41,9 +41,19 @@ Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed
 Status expect_same_dtype(const NodeView& node, size_t i, Label what, size_t as, Label as_what);
 /// Input i has exactly this shape.
 Status expect_shape(const NodeView& node, size_t i, Label what, const Shape& expected);
+/// Input 0 has one of these types, and input 1 the same.
+Status expect_pair(const NodeView& node, Label first, Label second, DTypeSet allowed);
+/// Input i has the type of input `as` and exactly this shape.
+Status expect_like(const NodeView& node, size_t i, Label what, size_t as, Label as_what,
+                   const Shape& expected);
 /// Input 1 has the type and the shape of input 0.
 Status expect_like_first(const NodeView& node, Label what, Label first);
 Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most = kMaxRank);
+/// Both, in one call where a rule asks for both: most of the code of shape rules is such calls.
+Status expect_dtype_and_shape(const NodeView& node, size_t i, Label what, DTypeSet allowed,
+                              const Shape& expected);
+Status expect_dtype_and_rank(const NodeView& node, size_t i, Label what, DTypeSet allowed, int least,
+                             int most = kMaxRank);
 /// The entries of an i64 vector that is a shape operand: checks type, rank 1 and that the value is known.
 Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what);
 /// A shape operand whose entries are the extents of a tensor.

@@ -159,8 +159,7 @@ Status eval_max_pool_indices(const NodeView& node, std::span<const ConstTensorVi
 }
 
 Status infer_max_pool_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_same_dtype(node, 1, "grad_output", 0, "x"));
+  RT_TRY(expect_pair(node, "x", "grad_output", kFloats));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
   RT_TRY(expect_shape(node, 1, "grad_output", geometry.output_shape()));
   return add_output(outputs, node.dtype(0), node.shape(0));

@@ -19,8 +19,7 @@ constexpr DTypeSet kCodes{DType::I8, DType::U8, DType::I16, DType::U16};
 Status check_groups(const NodeView& node, int64_t axis, int64_t block_size, DType quantized) {
   RT_TRY(scale_groups(node.shape(0), node.shape(1), axis, block_size).status());
   if (!node.has(2)) return {};
-  RT_TRY(expect_dtype(node, 2, "zero_point", DTypeSet(quantized)));
-  return expect_shape(node, 2, "zero_point", node.shape(1));
+  return expect_dtype_and_shape(node, 2, "zero_point", DTypeSet(quantized), node.shape(1));
 }
 
 /// f(element, scale's index) for all elements.

@@ -41,20 +41,13 @@ Status infer_requantized(const NodeView& node, const op::EpilogueAttributes* epi
   const auto to = static_cast<DType>(type);
   RT_TRY(expect_dtype(node, at.scale, "scale", DTypeSet(DType::F32)));
   if (node.shape(at.scale) != Shape{}) RT_TRY(expect_shape(node, at.scale, "scale", {channels}));
-  if (node.has(at.bias)) {
-    RT_TRY(expect_dtype(node, at.bias, "bias", DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, at.bias, "bias", {channels}));
-  }
+  if (node.has(at.bias))
+    RT_TRY(expect_dtype_and_shape(node, at.bias, "bias", DTypeSet(DType::F32), {channels}));
   if (node.has(at.y_scale) != (to != DType::F32))
     return invalid_argument("expected a y_scale exactly where `to` is an integer");
-  if (node.has(at.y_scale)) {
-    RT_TRY(expect_dtype(node, at.y_scale, "y_scale", DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, at.y_scale, "y_scale", {}));
-  }
-  if (node.has(at.y_zero)) {
-    RT_TRY(expect_dtype(node, at.y_zero, "y_zero_point", DTypeSet(to)));
-    RT_TRY(expect_shape(node, at.y_zero, "y_zero_point", {}));
-  }
+  if (node.has(at.y_scale))
+    RT_TRY(expect_dtype_and_shape(node, at.y_scale, "y_scale", DTypeSet(DType::F32), {}));
+  if (node.has(at.y_zero)) RT_TRY(expect_dtype_and_shape(node, at.y_zero, "y_zero_point", DTypeSet(to), {}));
   return add_output(outputs, to, sums);
 }
 
@@ -85,8 +78,7 @@ ValueId at_or_none(std::span<const ValueId> inputs, size_t i) {
 // --- Requantize
 
 Status infer_requantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", DTypeSet{DType::I32, DType::U8, DType::I8}));
-  RT_TRY(expect_rank(node, 0, "x", 1));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", DTypeSet{DType::I32, DType::U8, DType::I8}, 1));
   const Shape& sums = node.shape(0);
   const auto& attributes = node.as<op::RequantizeAttributes>();
   return infer_requantized(node, attributes.epilogue.get(), attributes.to, kOfSums, sums, sums.back(),
@@ -193,13 +185,10 @@ Status infer_quantized_add(const NodeView& node, std::vector<TensorInfo>& output
   constexpr const char* kZeros[] = {"a_zero_point", "b_zero_point", "y_zero_point"};
   RT_TRY(check_epilogue(node.as<op::QuantizedAddAttributes>().epilogue.get()));
   RT_TRY(expect_dtype(node, 0, "a", kBytes));
-  RT_TRY(expect_dtype(node, 1, "b", kBytes));
-  RT_TRY(expect_shape(node, 1, "b", node.shape(0)));
+  RT_TRY(expect_dtype_and_shape(node, 1, "b", kBytes, node.shape(0)));
   for (size_t i = 0; i < 3; ++i) {
-    RT_TRY(expect_dtype(node, 2 + 2 * i, kScales[i], DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, 2 + 2 * i, kScales[i], {}));
-    RT_TRY(expect_dtype(node, 3 + 2 * i, kZeros[i], i < 2 ? DTypeSet(node.dtype(i)) : kBytes));
-    RT_TRY(expect_shape(node, 3 + 2 * i, kZeros[i], {}));
+    RT_TRY(expect_dtype_and_shape(node, 2 + 2 * i, kScales[i], DTypeSet(DType::F32), {}));
+    RT_TRY(expect_dtype_and_shape(node, 3 + 2 * i, kZeros[i], i < 2 ? DTypeSet(node.dtype(i)) : kBytes, {}));
   }
   return add_output(outputs, node.dtype(7), node.shape(0));
 }

@@ -16,10 +16,7 @@ Status infer_random(const NodeView& node, std::vector<TensorInfo>& outputs) {
   if (!valid(dtype) || !is_float(dtype))
     return invalid_argument("expected one of ", kFloats, ", found dtype ", static_cast<int>(dtype));
   RT_ASSIGN(const Shape shape, shape_value(node, 0, "shape"));
-  if (node.has(1)) {
-    RT_TRY(expect_dtype(node, 1, "counter", DTypeSet{DType::I64}));
-    RT_TRY(expect_shape(node, 1, "counter", {}));
-  }
+  if (node.has(1)) RT_TRY(expect_dtype_and_shape(node, 1, "counter", DTypeSet{DType::I64}, {}));
   return add_output(outputs, dtype, shape);
 }
 

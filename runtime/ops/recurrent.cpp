@@ -18,8 +18,7 @@ struct Optional {
 
 /// Checks the operands' types, and the shapes of all but x, w and r.
 Status check_operands(const NodeView& node, const RecurrentGeometry& g) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_same_dtype(node, 1, "w", 0, "x"));
+  RT_TRY(expect_pair(node, "x", "w", kFloats));
   RT_TRY(expect_same_dtype(node, 2, "r", 0, "x"));
   const Shape state{g.directions, g.batch, g.hidden};
   const Shape y{g.steps, g.directions, g.batch, g.hidden};
@@ -36,16 +35,14 @@ Status check_operands(const NodeView& node, const RecurrentGeometry& g) {
   const auto check = [&](const Optional& operand) -> Status {
     const auto i = static_cast<size_t>(operand.index);
     if (operand.index < 0 || !node.has(i)) return {};
-    RT_TRY(expect_same_dtype(node, i, operand.name, 0, "x"));
-    return expect_shape(node, i, operand.name, operand.shape);
+    return expect_like(node, i, operand.name, 0, "x", operand.shape);
   };
   for (const Optional& operand : optional) RT_TRY(check(operand));
   if (g.kind == CellKind::LSTM)
     for (const Optional& operand : of_lstm) RT_TRY(check(operand));
   const auto lengths = static_cast<size_t>(at.lengths);
   if (!node.has(lengths)) return {};
-  RT_TRY(expect_dtype(node, lengths, "lengths", DTypeSet{DType::I32}));
-  return expect_shape(node, lengths, "lengths", {g.batch});
+  return expect_dtype_and_shape(node, lengths, "lengths", DTypeSet{DType::I32}, {g.batch});
 }
 
 Status infer_recurrent(const NodeView& node, std::vector<TensorInfo>& outputs) {

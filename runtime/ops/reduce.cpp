@@ -163,8 +163,7 @@ constexpr Page reduce_page(OpKind kind) {
 // --- positions
 
 Status infer_position(const NodeView& node, std::vector<TensorInfo>& outputs, int64_t given, bool keep_dims) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
-  RT_TRY(expect_rank(node, 0, "x", 1));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kNumericTypes, 1));
   RT_ASSIGN(const int axis, resolve_axis(given, node.shape(0).rank()));
   const Shape shape = reduced_shape(node.shape(0), std::array{axis}, keep_dims);
   if (node.shape(0)[axis] == 0 && shape.elements() != 0)

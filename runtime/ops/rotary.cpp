@@ -7,8 +7,7 @@ namespace librt::ops {
 namespace {
 
 Status infer_rotary(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 4, 4));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 4, 4));
   const Shape& x = node.shape(0);
   const int64_t given = node.as<op::RotaryEmbeddingAttributes>().rotary_dimension;
   const int64_t width = given == 0 ? x[3] : given;
@@ -18,8 +17,7 @@ Status infer_rotary(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const int64_t batch = node.shape(1)[0] == 1 ? 1 : x[0];
   for (const size_t i : {size_t{1}, size_t{2}}) {
     const char* const name = i == 1 ? "cos" : "sin";
-    RT_TRY(expect_dtype(node, i, name, types_beside(node.dtype(0))));
-    RT_TRY(expect_shape(node, i, name, Shape{batch, x[2], width / 2}));
+    RT_TRY(expect_dtype_and_shape(node, i, name, types_beside(node.dtype(0)), Shape{batch, x[2], width / 2}));
   }
   return infer_like_first(node, outputs);
 }

@@ -21,9 +21,8 @@ Status infer_grid_sample(const NodeView& node, std::vector<TensorInfo>& outputs)
       attributes.padding < op::GridSamplePadding::MIN || attributes.padding > op::GridSamplePadding::MAX)
     return invalid_argument("expected a known mode and padding, found values ",
                             static_cast<int>(attributes.mode), " and ", static_cast<int>(attributes.padding));
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 3));
   RT_TRY(expect_dtype(node, 1, "grid", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 3));
   const Shape& x = node.shape(0);
   const Shape& grid = node.shape(1);
   if (grid.rank() != x.rank() || grid[0] != x[0] || grid.back() != x.rank() - 2)
@@ -97,11 +96,9 @@ Cost cost_grid_sample(const NodeView& node) {
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
 
 Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes, Shape& result) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 4, 4));
   RT_TRY(expect_same_dtype(node, 1, "rois", 0, "x"));
-  RT_TRY(expect_dtype(node, 2, "batch_indices", kIndexTypes));
-  RT_TRY(expect_rank(node, 0, "x", 4, 4));
-  RT_TRY(expect_rank(node, 2, "batch_indices", 1, 1));
+  RT_TRY(expect_dtype_and_rank(node, 2, "batch_indices", kIndexTypes, 1, 1));
   RT_TRY(expect_shape(node, 1, "rois", {node.shape(2)[0], 4}));
   // Ratios of models are 1 to 4. A result is the mean of ratio^2 samples, which no time limit interrupts.
   constexpr int64_t kMost = int64_t{1} << 31, kMostRatio = 64;
@@ -127,8 +124,7 @@ Status infer_roi_align_grad(const NodeView& node, std::vector<TensorInfo>& outpu
   Shape result;
   RT_TRY(
       infer_roi(node, same_regions<op::RoiAlignAttributes>(node.as<op::RoiAlignGradAttributes>()), result));
-  RT_TRY(expect_same_dtype(node, 3, "grad_output", 0, "x"));
-  RT_TRY(expect_shape(node, 3, "grad_output", result));
+  RT_TRY(expect_like(node, 3, "grad_output", 0, "x", result));
   return infer_like_first(node, outputs);
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 template <class Attributes>
 Status infer_softmax(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kFloats));
-  RT_TRY(expect_rank(node, 0, "x", 1));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", kFloats, 1));
   RT_TRY(resolve_axis(node.as<Attributes>().axis, node.shape(0).rank()).status());
   return infer_like_first(node, outputs);
 }

@@ -26,10 +26,9 @@ Status infer_tensor_scatter(const NodeView& node, std::vector<TensorInfo>& outpu
                             " of the cache ", cache, ", found ", update);
   cache[axis] = update[axis];
   RT_TRY(expect_shape(node, 1, "update", cache));
-  if (node.has(2)) {
-    RT_TRY(expect_dtype(node, 2, "write_indices", DTypeSet(DType::I32, DType::I64)));
-    RT_TRY(expect_shape(node, 2, "write_indices", Shape{cache[0]}));
-  }
+  if (node.has(2))
+    RT_TRY(
+        expect_dtype_and_shape(node, 2, "write_indices", DTypeSet(DType::I32, DType::I64), Shape{cache[0]}));
   return infer_like_first(node, outputs);
 }
 

@@ -13,22 +13,16 @@ Status infer_weight_quantized(const NodeView& node, std::vector<TensorInfo>& out
   if (attributes.bits != 8 && attributes.bits != 4)
     return invalid_argument("expected 4 or 8 bits, found ", attributes.bits);
   const bool pairs = attributes.bits == 4;
-  RT_TRY(expect_dtype(node, 0, "x", DTypeSet(DType::F32)));
-  RT_TRY(expect_rank(node, 0, "x", 1));
-  RT_TRY(expect_dtype(node, 1, "weight", DTypeSet(pairs ? DType::U8 : DType::I8)));
-  RT_TRY(expect_rank(node, 1, "weight", 2, 2));
-  RT_TRY(expect_dtype(node, 2, "scale", DTypeSet(DType::F32)));
+  RT_TRY(expect_dtype_and_rank(node, 0, "x", DTypeSet(DType::F32), 1));
+  RT_TRY(expect_dtype_and_rank(node, 1, "weight", DTypeSet(pairs ? DType::U8 : DType::I8), 2, 2));
   const int64_t k = node.shape(0).back(), n = node.shape(1)[0];
   const int64_t group = attributes.group_size;
   if (group < 1 || k % group != 0 || (pairs && k % 2 != 0))
     return invalid_argument("expected a group_size that divides K = ", k,
                             ", and an even K for 4 bits, found ", group);
   RT_TRY(expect_shape(node, 1, "weight", {n, pairs ? k / 2 : k}));
-  RT_TRY(expect_shape(node, 2, "scale", {n, k / group}));
-  if (node.has(3)) {
-    RT_TRY(expect_dtype(node, 3, "bias", DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, 3, "bias", {n}));
-  }
+  RT_TRY(expect_dtype_and_shape(node, 2, "scale", DTypeSet(DType::F32), {n, k / group}));
+  if (node.has(3)) RT_TRY(expect_dtype_and_shape(node, 3, "bias", DTypeSet(DType::F32), {n}));
   Shape result = node.shape(0);
   result[result.rank() - 1] = n;
   return add_output(outputs, DType::F32, result);
