@@ -62,6 +62,20 @@ std::vector<Case> cases_conv() {
                             {f32({1, 8, 9, 4}), weight({4, 3, 2, 4})}));
   cases.push_back(make_case("conv_dilated", conv({1, 1}, {2, 2, 2, 2}, {2, 2}),
                             {f32({1, 8, 8, 4}), weight({8, 3, 3, 4})}));
+  // Taps that meet nothing but padding: all but the middle one, those of one side, of one axis with many
+  // weights for each position; and windows that begin within the input.
+  cases.push_back(make_case("conv_pyramid", conv({1, 1}, {6, 6, 6, 6}, {6, 6}),
+                            {f32({2, 5, 6, 16}), weight({16, 3, 3, 16})}));
+  cases.push_back(no_gradient(
+      make_case("conv_pyramid_side", fused(conv({2, 1}, {14, 3, 6, 9}, {7, 2}), op::Activation::Relu, true),
+                {f32({1, 5, 7, 20}), weight({24, 4, 5, 20}), weight({24}), f32({1, 2, 11, 24})})));
+  cases.push_back(no_gradient(make_case(
+      "conv_pyramid_streamed", fused(conv({1, 1}, {5, 1, 5, 1}, {5, 1}), op::Activation::Relu, false),
+      {f32({1, 4, 4, 128}), weight({384, 3, 3, 128}), weight({384})})));
+  cases.push_back(make_case("conv_pyramid_grouped", conv({1, 1}, {8, 0, 8, 9}, {8, 3}, 2),
+                            {f32({2, 7, 3, 8}), weight({6, 3, 4, 4})}));
+  cases.push_back(no_gradient(make_case("conv_pyramid_inside", conv({9, 1}, {1, 0, 0, 1}, {4, 1}),
+                                        {f32({1, 5, 4, 8}), weight({8, 2, 2, 8})})));
   // Several tiles of every kernel along pixels and channels, with filter taps that end within a tile.
   cases.push_back(no_gradient(
       make_case("conv_tiles", fused(conv({1, 2}, {1, 2, 3, 1}, {2, 1}), op::Activation::Relu, true),

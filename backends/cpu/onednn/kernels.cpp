@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "backends/cpu/onednn/program.h"
 #include "backends/cpu/simd/rows.h"
+#include "backends/cpu/support/conv_shape.h"
 
 namespace librt::cpu::onednn {
 namespace {
@@ -281,9 +283,18 @@ bool ends_late(const Convolution& convolution) {
 
 }  // namespace
 
-Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution) {
+Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& whole) {
   return caught("this convolution", [&]() -> KernelPtr {
-    const ConvDescs d = descs_of(convolution);
+    const ReachingTaps taps = reaching_taps(whole.geometry);
+    Convolution convolution = whole;
+    convolution.geometry = taps.geometry;
+    ConvDescs d = descs_of(convolution);
+    const Desc whole_weight = descs_of(whole).weight;
+    if (!taps.all) {
+      Dims first(dims_of(d.weight).size(), 0);
+      std::copy_n(taps.first.begin(), taps.geometry.rank, first.end() - taps.geometry.rank);
+      d.weight = whole_weight.submemory_desc(dims_of(d.weight), first);
+    }
     const Epilogue& epilogue = convolution.epilogue;
     const auto attributes = attributes_for(epilogue, !ends_late(convolution));
     const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),
@@ -322,7 +333,7 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
     } else {
       add_primitive<dnnl::convolution_forward>(
           builder, device, epilogue, convolution.dtype, desc, plain,
-          factors_of(epilogue, elements_of(d.x), {1, elements_of(d.weight), convolution.constant_weight},
+          factors_of(epilogue, elements_of(d.x), {1, elements_of(whole_weight), convolution.constant_weight},
                      convolution.geometry.output_channels, elements_of(d.y)),
           arguments, y);
     }

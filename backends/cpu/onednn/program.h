@@ -376,7 +376,7 @@ class ProgramBuilder {
     if (through) key = 31 * key + key_of(*through);
     packing_ = {constant, from, wanted, std::move(through), flip_signs};
     requirements_.packed = wanted.get_size();
-    requirements_.packed_key = key | 1u;
+    requirements_.packed_key = key_of(wanted) == 0 ? 0 : key | 1u;
     requirements_.replaced_inputs = 1u << input_index;
     return {{Location::Kind::Packed, 0, 0, nullptr}, wanted};
   }

@@ -79,6 +79,7 @@ Status supports_gemm(const CpuDevice&, const NodeView& node) {
 Status supports_direct(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  if (node.kind() == OpKind::Conv) return onednn::usable_for(reaching_taps(g).geometry);
   return node.kind() == OpKind::ConvWeightGrad ? onednn::usable_for_weight_gradient(g)
                                                : onednn::usable_for(g);
 }

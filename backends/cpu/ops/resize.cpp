@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/resize.h"
 #include "backends/cpu/simd/rows.h"
-#include "backends/cpu/simd/window.h"
 #include "backends/cpu/support/element_types.h"
 #include "runtime/core/element.h"
 
@@ -205,20 +205,13 @@ class Interpolation {
  private:
   void along(const float* x, float* y) const noexcept {
     const int64_t channels = tables_.channels;
-    if (channels < kFewChannels) {
-      simd_->loops<WindowLoops>().resize_row(x, row_.index.data(), row_.weight.data(), tables_.taps, y,
-                                             row_elements());
-    } else {
-      for (int64_t i = 0; i < points_; ++i) {
-        Terms terms;
-        float* to = y + i * channels;
-        for (int64_t t = 0; t < tables_.taps; ++t) {
-          const auto at = static_cast<size_t>(t * points_ + i);
-          terms.add(*simd_, x + int64_t{row_.index[at]} * channels, row_.weight[at], to, channels);
-        }
-        terms.flush(*simd_, to, channels);
-      }
-    }
+    const auto& loops = simd_->loops<ResizeLoops>();
+    const int32_t* index = row_.index.data();
+    const float* weight = row_.weight.data();
+    if (channels < kFewChannels)
+      loops.resize_row(x, index, weight, tables_.taps, y, row_elements());
+    else
+      loops.resize_points(x, index, weight, tables_.taps, points_, channels, y);
     for (const int64_t point : row_.outside)
       std::fill(y + point * channels, y + (point + 1) * channels, extrapolation_);
   }

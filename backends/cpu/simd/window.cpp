@@ -1,4 +1,4 @@
-// Windows along one line of points, each a run of channels: pooling, its gradient, interpolation.
+// Windows along one line of points, each a run of channels: pooling and its gradient.
 #include "backends/cpu/simd/window.h"
 
 #include "backends/cpu/simd/loops.h"
@@ -144,34 +144,6 @@ void max_gradient(const float* x, const float* g, float* grad, const int64_t* of
   for (; i < n; ++i) max_gradient_at<4>(x, g, grad, offsets, count, i);
 }
 
-template <int kTaps>
-void resize_taps(const float* x, const int32_t* index, const float* weight, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    float sum = 0;
-    for (int t = 0; t < kTaps; ++t) {
-      const float w = weight[t * n + i], value = x[index[t * n + i]];
-      sum += w == 0.0f ? 0.0f : w * value;
-    }
-    y[i] = sum;
-  }
-}
-void resize_row(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
-                int64_t n) {
-  if (taps == 2) return resize_taps<2>(x, index, weight, y, n);
-  if (taps == 4) return resize_taps<4>(x, index, weight, y, n);
-  resize_taps<1>(x, index, weight, y, n);
-  for (int64_t t = 1; t < taps; ++t) {
-    const float* weights = weight + t * n;
-    const int32_t* indices = index + t * n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      const float value = x[indices[i]];
-      y[i] += weights[i] == 0.0f ? 0.0f : weights[i] * value;
-    }
-  }
-}
-
 constexpr WindowLoops make_loops() {
   WindowLoops table{};
   table.pool_row[0] = &pool_row<false, float>;
@@ -181,7 +153,6 @@ constexpr WindowLoops make_loops() {
   if constexpr (in_build(DType::I8)) table.max_row_i8 = &pool_row<true, int8_t>;
   if constexpr (in_build(DType::U8)) table.max_row_u8 = &pool_row<true, uint8_t>;
   table.max_gradient = &max_gradient;
-  table.resize_row = &resize_row;
   return table;
 }
 

@@ -1,4 +1,4 @@
-// Windows along one line of points: pooling, its gradient, interpolation.
+// Windows along one line of points: pooling and its gradient.
 #pragma once
 
 #include "backends/cpu/simd/simd.h"
@@ -20,10 +20,6 @@ struct WindowLoops {
   /// grad[offsets[k] + i] += g[i] for the first k < count where x[offsets[k] + i] is largest; a NaN is.
   void (*max_gradient)(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
                        int64_t n);
-  /// y[i] = sum over t < taps of weight[t n + i] x[index[t n + i]]; terms of weight 0 are skipped, also for
-  /// NaN.
-  void (*resize_row)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
-                     int64_t n);
 };
 RT_DECLARE_LOOPS(WindowLoops);
 

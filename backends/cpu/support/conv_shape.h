@@ -42,4 +42,31 @@ inline ConvGeometry without_unit_axes(ConvGeometry g) noexcept {
   return g;
 }
 
+/// A convolution without the outer taps that multiply nothing but padding: 33 pixels padded by 36 with a
+/// dilation of 36, as in DeepLab's pyramid, meet the middle one of three taps. The weight is the part of the
+/// whole one that begins at the taps `first`.
+struct ReachingTaps {
+  ConvGeometry geometry;
+  std::array<int64_t, kMaxSpatialRank> first{};
+  bool all = true;  ///< nothing was left out
+};
+inline ReachingTaps reaching_taps(const ConvGeometry& g) noexcept {
+  ReachingTaps taps{.geometry = g};
+  for (int i = 0; i < g.rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    WindowAxis& axis = taps.geometry.axes[at];
+    int64_t begin = 0, end = axis.kernel;
+    while (begin < end && axis.position(axis.output - 1, begin) < 0) ++begin;
+    while (begin < end && axis.position(0, end - 1) >= axis.input) --end;
+    const int64_t pad_begin = axis.pad_begin - begin * axis.dilation;
+    if (begin == end || end - begin == axis.kernel || pad_begin < 0) continue;
+    axis.pad_end -= (axis.kernel - end) * axis.dilation;
+    axis.pad_begin = pad_begin;
+    axis.kernel = end - begin;
+    taps.first[at] = begin;
+    taps.all = false;
+  }
+  return taps;
+}
+
 }  // namespace librt::cpu

@@ -24,17 +24,23 @@ int64_t positions_of(const ConvGeometry& g) {
 int64_t taps_of(const ConvGeometry& g) {
   return points_of(g, &WindowAxis::kernel);
 }
+/// Of the taps that read x in some window.
+int64_t weights_of(const ConvGeometry& g) {
+  return reaching_taps(g).geometry.weight_shape().elements();
+}
 
 /// The offset of channel 0 of a point of a sample.
 int64_t offset_of(bool blocked, int64_t sample, int64_t point, int64_t points, int64_t channels) {
   return sample * points * channels + point * (blocked ? 16 : channels);
 }
 
-/// See StreamedConv::offsets.
-std::vector<int64_t> offsets_of(const ConvGeometry& g, bool blocked) {
-  const int64_t positions = positions_of(g), taps = taps_of(g);
-  std::vector<int64_t> offsets(static_cast<size_t>(positions * taps));
-  for (int64_t tap = 0; tap < taps; ++tap)
+/// See StreamedConv::offsets. Taps that read nothing but padding are left out; `taps` are the others.
+std::vector<int64_t> offsets_of(const ConvGeometry& g, bool blocked, std::vector<int64_t>& taps) {
+  const int64_t positions = positions_of(g);
+  std::vector<int64_t> offsets;
+  for (int64_t tap = 0; tap < taps_of(g); ++tap) {
+    const size_t before = offsets.size();
+    bool reaches = false;
     for (int64_t position = 0; position < positions; ++position) {
       // From the last axis to the first; what remains of the position is the sample.
       int64_t place = position, at_tap = tap, points = 1, point = 0;
@@ -48,9 +54,14 @@ std::vector<int64_t> offsets_of(const ConvGeometry& g, bool blocked) {
         place /= axis.output;
         at_tap /= axis.kernel;
       }
-      offsets[static_cast<size_t>(tap * positions + position)] =
-          inside ? offset_of(blocked, place, point, points, g.input_channels) : -1;
+      offsets.push_back(inside ? offset_of(blocked, place, point, points, g.input_channels) : -1);
+      reaches = reaches || inside;
     }
+    if (reaches)
+      taps.push_back(tap);
+    else
+      offsets.resize(before);
+  }
   return offsets;
 }
 
@@ -72,8 +83,9 @@ struct Shared {
   EpilogueInputs inputs;
   UnaryLoops::Unary activation = nullptr;
   float alpha = 0, beta = 0;
-  int64_t zeros = 0;         ///< floats after the packed weights
-  LayoutId layout = kDense;  ///< of x, the residual and the result
+  std::vector<int64_t> taps;  ///< those of the weight that are packed: they read x in some window
+  int64_t zeros = 0;          ///< floats after the packed weights
+  LayoutId layout = kDense;   ///< of x, the residual and the result
 
   int64_t block_floats() const noexcept { return conv.taps * conv.channels * kOut; }
   int64_t blocks() const noexcept { return geometry.output_channels / kOut; }
@@ -115,8 +127,11 @@ class StreamedConvKernel final : public Kernel {
         transpose_(&device.simd().loops<TransposeLoops>()),
         weight_(weight) {
     requirements_.packed = static_cast<size_t>(shared_->weight_floats() + shared_->zeros) * sizeof(float);
-    // The form follows from the weights' shape, and the zeros.
+    // The form follows from the weights' shape, their taps, and the zeros.
     requirements_.packed_key = 0x73747265616d6564ull + static_cast<uint64_t>(shared_->zeros);
+    for (const int64_t tap : shared_->taps)
+      requirements_.packed_key = 31 * requirements_.packed_key + static_cast<uint64_t>(tap);
+    requirements_.packed_key |= 1u;
     requirements_.replaced_inputs = 1u << 1;
     requirements_.scratch =
         static_cast<size_t>(device.info().threads * shared_->sums_floats()) * sizeof(float);
@@ -135,16 +150,16 @@ class StreamedConvKernel final : public Kernel {
       return internal_error("packing ", requirements_.packed, " bytes into ", bytes.size());
     auto* to = reinterpret_cast<float*>(bytes.data());
     const Shared& shared = *shared_;
-    const int64_t channels = shared.conv.channels, taps = shared.conv.taps;
+    const int64_t channels = shared.conv.channels, all_taps = taps_of(shared.geometry);
     const ThreadScope threads(workers_);  // sessions pack outside of the device's scopes
     parallel_for(shared.blocks(), shared.block_floats(), 1, [&](int64_t begin, int64_t end) noexcept {
       float* panel = to + begin * shared.block_floats();
       for (int64_t block = begin; block < end; ++block)
         for (int64_t first = 0; first < channels; first += kRun)
-          for (int64_t tap = 0; tap < taps; ++tap) {
+          for (const int64_t tap : shared.taps) {
             const int64_t count = std::min(kRun, channels - first);
-            transpose_->transpose[2](weight_ + (block * kOut * taps + tap) * channels + first,
-                                     taps * channels, panel, kOut, kOut, count, false);
+            transpose_->transpose[2](weight_ + (block * kOut * all_taps + tap) * channels + first,
+                                     all_taps * channels, panel, kOut, kOut, count, false);
             panel += count * kOut;
           }
     });
@@ -181,7 +196,7 @@ Status supports_streamed_conv(const CpuDevice& device, const ConvGeometry& g) {
   if (g.input_channels % 16 != 0 || g.output_channels % kOut != 0)
     return unsupported("channels must be multiples of 16 and ", kOut, ", not ", g.input_channels, " and ",
                        g.output_channels);
-  const int64_t positions = positions_of(g), weights = g.weight_shape().elements();
+  const int64_t positions = positions_of(g), weights = weights_of(g);
   if (positions < 1 || positions > kMostPositions)
     return unsupported("needs 1 to ", kMostPositions, " output positions, not ", positions);
   if (weights < kLeastWeights)
@@ -207,7 +222,7 @@ Result<KernelPtr> make_streamed_conv(const CpuDevice& device, const ConvGeometry
   Shared shared;
   shared.geometry = g;
   shared.layout = layout;
-  shared.offsets = offsets_of(g, blocked);
+  shared.offsets = offsets_of(g, blocked, shared.taps);
   shared.results = results_of(g, blocked);
   if (blocked) {
     shared.conv.x_step = 16 * points_of(g, &WindowAxis::input);
@@ -215,7 +230,7 @@ Result<KernelPtr> make_streamed_conv(const CpuDevice& device, const ConvGeometry
   }
   if (g.is_padded()) shared.zeros = g.input_channels / 16 * shared.conv.x_step;
   shared.conv.positions = positions_of(g);
-  shared.conv.taps = taps_of(g);
+  shared.conv.taps = static_cast<int64_t>(shared.taps.size());
   shared.conv.channels = g.input_channels;
   shared.loops = &device.simd().loops<StreamedConvLoops>();
   shared.inputs = inputs;
