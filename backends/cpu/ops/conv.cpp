@@ -195,15 +195,9 @@ Status supports_late(const CpuDevice& device, const NodeView& node) {
   }
 }
 
-template <Algorithm kAlgorithm, LayoutId kLayout, bool kLate = false>
-Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
-  onednn::Convolution convolution;
-  RT_ASSIGN(convolution.geometry, geometry_of(node));
-  convolution.dtype = node.dtype(0);
-  convolution.algorithm = kAlgorithm;
-  convolution.late_activation = kLate;
-  const bool blocked = convolution.dtype == DType::F32 && comes_blocked(device, node, producers);
-  convolution.layout = kLayout == kDense && blocked ? kBlocked16 : kLayout;
+/// oneDNN's kernel of a node's convolution.
+Result<KernelPtr> make_direct(const CpuDevice& device, const NodeView& node,
+                              onednn::Convolution& convolution) {
   if (node.kind() == OpKind::ConvWeightGrad)
     return onednn::make_convolution_weight_gradient(device, convolution);
   convolution.constant_weight = node.inputs[1].value;
@@ -217,6 +211,22 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
                             inputs.residual};
   }
   return onednn::make_convolution(device, convolution);
+}
+
+template <Algorithm kAlgorithm, LayoutId kLayout, bool kLate = false>
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
+  onednn::Convolution convolution;
+  RT_ASSIGN(convolution.geometry, geometry_of(node));
+  convolution.dtype = node.dtype(0);
+  convolution.algorithm = kAlgorithm;
+  convolution.late_activation = kLate;
+  if (kLayout == kDense && convolution.dtype == DType::F32 && comes_blocked(device, node, producers)) {
+    convolution.layout = kBlocked16;
+    Result<KernelPtr> blocked = make_direct(device, node, convolution);
+    if (blocked.ok() || blocked.status().code() != Code::Unsupported) return blocked;
+  }
+  convolution.layout = kLayout;
+  return make_direct(device, node, convolution);
 }
 
 // --- own kernels

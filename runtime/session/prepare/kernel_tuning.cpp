@@ -99,11 +99,12 @@ Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::
 /// all fit: when it runs, its weights come from memory.
 constexpr uint64_t kColdShare = 32;
 
-/// Seconds of one run: the best of a few after a warm-up. `evicting`: zeros that fill the largest cache, read
-/// before each run; or empty.
+/// Seconds of one run: the best of a few after a warm-up, which is enough where it is long and far from
+/// `fastest`, the time of another row. `evicting`: zeros that fill the largest cache, read before each run;
+/// or empty.
 Result<double> measure(Device& device, const NodeView& view, const KernelRow& row,
                        std::span<const LayoutId> layouts, uint64_t most_bytes, Clock::time_point deadline,
-                       std::span<const std::byte> evicting) {
+                       std::span<const std::byte> evicting, double fastest) {
   Trial trial;
   RT_TRY(prepare(device, view, row, layouts, most_bytes, trial));
   double best = 1e30;
@@ -114,6 +115,7 @@ Result<double> measure(Device& device, const NodeView& view, const KernelRow& ro
     RT_TRY(trial.commands->wait());
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (run > 0) best = std::min(best, seconds);
+    if (seconds > 0.1 && seconds > 4 * fastest) return seconds;
     if (run > 1 && Clock::now() > deadline) break;
   }
   // A layout other than the producer's costs a pass over memory.
@@ -164,7 +166,7 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
     evicting = {evicting_.data(), evicting_.capacity()};
   }
   std::optional<size_t> best;
-  double best_seconds = 0;
+  double best_seconds = 1e30;
   size_t timed = 0;
   for (size_t i = 0; i < plausible; ++i) {
     if (stop_ != nullptr) RT_TRY(stop_->check());
@@ -172,7 +174,8 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
       how = "tuning ran out of time";
       return size_t{0};
     }
-    const auto seconds = measure(device, view, *rows[i], producer_layouts, most_bytes_, deadline_, evicting);
+    const auto seconds =
+        measure(device, view, *rows[i], producer_layouts, most_bytes_, deadline_, evicting, best_seconds);
     if (!seconds.ok()) continue;
     ++timed;
     if (!best || *seconds < best_seconds) {
