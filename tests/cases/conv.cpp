@@ -76,6 +76,9 @@ std::vector<Case> cases_conv() {
                             {f32({2, 7, 3, 8}), weight({6, 3, 4, 4})}));
   cases.push_back(no_gradient(make_case("conv_pyramid_inside", conv({9, 1}, {1, 0, 0, 1}, {4, 1}),
                                         {f32({1, 5, 4, 8}), weight({8, 2, 2, 8})})));
+  cases.push_back(no_gradient(
+      make_case("conv_padding_only", fused(conv({9, 9}, {4, 4, 0, 0}, {1, 1}), op::Activation::Relu, false),
+                {f32({1, 2, 2, 256}), weight({512, 1, 1, 256}), weight({512})})));
   // Several tiles of every kernel along pixels and channels, with filter taps that end within a tile.
   cases.push_back(no_gradient(
       make_case("conv_tiles", fused(conv({1, 2}, {1, 2, 3, 1}, {2, 1}), op::Activation::Relu, true),

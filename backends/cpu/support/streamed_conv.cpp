@@ -57,7 +57,7 @@ std::vector<int64_t> offsets_of(const ConvGeometry& g, bool blocked, std::vector
       offsets.push_back(inside ? offset_of(blocked, place, point, points, g.input_channels) : -1);
       reaches = reaches || inside;
     }
-    if (reaches)
+    if (reaches || (taps.empty() && tap + 1 == taps_of(g)))  // one at least
       taps.push_back(tap);
     else
       offsets.resize(before);
