@@ -197,7 +197,7 @@ Status supports_late(const CpuDevice& device, const NodeView& node) {
 
 /// oneDNN's kernel of a node's convolution.
 Result<KernelPtr> make_direct(const CpuDevice& device, const NodeView& node,
-                              onednn::Convolution& convolution) {
+                              onednn::Convolution convolution) {
   if (node.kind() == OpKind::ConvWeightGrad)
     return onednn::make_convolution_weight_gradient(device, convolution);
   convolution.constant_weight = node.inputs[1].value;
