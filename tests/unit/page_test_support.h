@@ -60,14 +60,7 @@ Result<std::vector<ops::HostTensor>> run_all(Attributes attributes,
                              : Operand{});
     views.push_back(input ? input->view() : ConstTensorView{});
   }
-  std::vector<TensorInfo> infos;
-  RT_TRY(ops::infer_node({.node = node, .inputs = operands}, infos));
-  std::vector<ops::HostTensor> results;
-  std::vector<TensorView> outputs;
-  results.reserve(infos.size());
-  for (const TensorInfo& info : infos) outputs.push_back(results.emplace_back(info).view());
-  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, outputs));
-  return results;
+  return ops::evaluate_node({.node = node, .inputs = operands}, views);
 }
 
 template <class Attributes>

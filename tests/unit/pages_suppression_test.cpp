@@ -15,22 +15,8 @@ Result<ops::HostTensor> suppress(const Boxes& boxes, const std::vector<double>& 
   const auto count = static_cast<int64_t>(boxes.size());
   std::vector<double> corners;
   for (const auto& box : boxes) corners.insert(corners.end(), box.begin(), box.end());
-  const std::vector<ops::HostTensor> inputs{f32({1, count, 4}, corners), f32({1, 1, count}, scores),
-                                            tensor(DType::I64, {}, {1e6}), f32({}, {iou})};
-  Node node;
-  node.op = make_op(op::NonMaxSuppressionAttributes{});
-  node.name = "suppression";
-  std::vector<Operand> operands;
-  std::vector<ConstTensorView> views;
-  for (const ops::HostTensor& input : inputs) {
-    operands.push_back({.present = true, .info = input.info, .value = input.bytes.data()});
-    views.push_back(input.view());
-  }
-  std::vector<TensorInfo> infos;
-  RT_TRY(ops::infer_node({.node = node, .inputs = operands}, infos));
-  RT_ASSIGN(std::vector<ops::HostTensor> results,
-            ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views));
-  return std::move(results[0]);
+  return run_one(op::NonMaxSuppressionAttributes{}, {f32({1, count, 4}, corners), f32({1, 1, count}, scores),
+                                                     tensor(DType::I64, {}, {1e6}), f32({}, {iou})});
 }
 
 float overlap(const std::array<float, 4>& a, const std::array<float, 4>& b) {

@@ -298,11 +298,9 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& w
     convolution.geometry = taps.geometry;
     ConvDescs d = descs_of(convolution);
     const Desc whole_weight = descs_of(whole).weight;
-    if (!taps.all) {
-      Dims first(dims_of(d.weight).size(), 0);
-      std::copy_n(taps.first.begin(), taps.geometry.rank, first.end() - taps.geometry.rank);
-      d.weight = whole_weight.submemory_desc(dims_of(d.weight), first);
-    }
+    Dims first(dims_of(d.weight).size(), 0);
+    std::copy_n(taps.first.begin(), taps.geometry.rank, first.end() - taps.geometry.rank);
+    d.weight = whole_weight.submemory_desc(dims_of(d.weight), first);
     const Epilogue& epilogue = convolution.epilogue;
     const auto attributes = attributes_for(epilogue, !ends_late(convolution));
     const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),

@@ -48,7 +48,6 @@ inline ConvGeometry without_unit_axes(ConvGeometry g) noexcept {
 struct ReachingTaps {
   ConvGeometry geometry;
   std::array<int64_t, kMaxSpatialRank> first{};
-  bool all = true;  ///< nothing was left out
 };
 inline ReachingTaps reaching_taps(const ConvGeometry& g) noexcept {
   ReachingTaps taps{.geometry = g};
@@ -64,7 +63,6 @@ inline ReachingTaps reaching_taps(const ConvGeometry& g) noexcept {
     axis.pad_begin = pad_begin;
     axis.kernel = end - begin;
     taps.first[at] = begin;
-    taps.all = false;
   }
   return taps;
 }
