@@ -168,6 +168,32 @@ TEST(Untie, DifferentKindsOfNodesAreTied) {
 }
 
 // PyTorch's older exporter writes an Identity with the original name of a deduplicated tensor.
+/// The embedding of T5 and BART: a parameter of its own that encoder and decoder read.
+TEST(Untie, AnEmbeddingOfEncoderAndDecoderIsTied) {
+  Net net;
+  net.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7);
+  net.weight("encoder.embed.weight", {4, 4}, false);
+  net.node("Gather", {"encoder.embed.weight", "x"}, "a", "/encoder/embed/Gather");
+  net.node("Gather", {"encoder.embed.weight", "x"}, "b", "/decoder/embed/Gather");
+  net.node("Add", {"a", "b"}, "y");
+  EXPECT_EQ(net.trained(), Names{"encoder.embed.weight"});
+  ASSERT_EQ(net.report.shared.size(), 1u);
+  EXPECT_EQ(net.report.shared[0].kept, "feeds 2 embeddings");
+}
+
+TEST(Untie, AWeightOfAModuleThatReadsItNowhereIsTied) {
+  for (const bool copies : {false, true}) {
+    Net net;
+    const char* name = copies ? "encoder.weight" : "shared.weight";
+    net.weight(name, {4, 4}, false);
+    net.node("MatMul", {"x", name}, "a", "/encoder/MatMul");
+    net.node("MatMul", {"a", name}, "y", "/decoder/MatMul");
+    EXPECT_EQ(net.trained(), copies ? (Names{"decoder.weight", name}) : Names{name});
+    ASSERT_EQ(net.report.shared.size(), 1u);
+    EXPECT_EQ(net.report.shared[0].kept, copies ? "" : "belongs to 'shared', which reads it nowhere");
+  }
+}
+
 TEST(Untie, IdentitiesAreTheNamesOfParameters) {
   Net net;
   net.weight("fc1.weight", {4, 4}, false);

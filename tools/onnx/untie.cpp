@@ -189,7 +189,16 @@ class Untie {
       kinds.insert(joined(own, ", "));
       all.insert(own.begin(), own.end());
     }
-    return kinds.size() > 1 && !uniform ? "feeds " + joined(all, " and ") : "";
+    if (uniform) return "";
+    if (kinds.size() > 1) return "feeds " + joined(all, " and ");
+    if (all == std::set<std::string>{"Gather"}) return text("feeds ", parameters.size(), " embeddings");
+    const auto is_foreign = [](const Parameter& parameter) {
+      return parameter.alias().empty() && !parameter.owner.empty() && !parameter.is_own;
+    };
+    const std::optional<std::string> own = module_in(name);
+    return own && std::all_of(parameters.begin(), parameters.end(), is_foreign)
+               ? text("belongs to '", *own, "', which reads it nowhere")
+               : "";
   }
 
   // Merges all but running statistics, which every node updates.

@@ -12,8 +12,11 @@
 //  * the modules that the reading nodes belong to, where node names or metadata have them: uses in one module
 //    are one parameter, uses in several are several;
 //  * without either, every operand of a layer is a separate parameter;
-//  * uses of different kinds (Gather and MatMul) are tied, whatever the modules, unless all elements are
-//    equal, as in a new bias or scale: these are never tied.
+//  * uses of different kinds (Gather and MatMul) are tied, whatever the modules, and so are embeddings only
+//    (of an encoder and its decoder: embeddings are no parts of layers that are copied);
+//  * a weight named after a module that reads it nowhere ("shared.weight", which encoder and decoder read) is
+//    tied: of copies one would have the name;
+//  * where all elements are equal, as in a new bias or scale, the last two do not hold.
 #pragma once
 
 #include <set>
