@@ -19,6 +19,9 @@ namespace {
 /// From here on memory is used in place: binding it and a page fault for each 4 KiB of a new output cost more
 /// than copying less. Inputs that shapes are computed from are always smaller.
 constexpr size_t kInPlace = size_t{64} << 10;
+bool is_read_in_place(const rt_tensor& input) {
+  return input.memory != nullptr || input.bytes >= kInPlace;
+}
 
 std::atomic<uint64_t> g_forks = 0;
 
@@ -138,9 +141,8 @@ void Session::set_input(size_t index, nb::handle value) {
                                     ", found an array of " + found +
                                     "; convert it, for example with .astype() of NumPy");
   }
-  const bool binds = tensor.memory != nullptr || tensor.bytes >= kInPlace;
-  check(binds ? rt_session_bind_input(handle(), index, &tensor)
-              : rt_session_set_input(handle(), index, &tensor));
+  check(is_read_in_place(tensor) ? rt_session_bind_input(handle(), index, &tensor)
+                                 : rt_session_set_input(handle(), index, &tensor));
   rt_tensor& last = last_[index];
   if (last.rank != tensor.rank ||
       std::memcmp(last.dims, tensor.dims, sizeof(int64_t) * static_cast<size_t>(tensor.rank)) != 0)
@@ -316,7 +318,7 @@ double Session::time_runs(nb::handle inputs, size_t count) {
   const auto start = std::chrono::steady_clock::now();
   for (size_t run = 0; run < count; ++run) {
     for (size_t i = 0; i < inputs_.size(); ++i)
-      check(rt_session_set_input(session, i, &borrowed_[i].tensor()));
+      if (!is_read_in_place(last_[i])) check(rt_session_set_input(session, i, &last_[i]));
     check(rt_session_run(session));
     for (size_t k = 0; k < outputs_.size(); ++k) check(rt_session_output(session, k, &output));
   }

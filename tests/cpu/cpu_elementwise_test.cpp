@@ -248,6 +248,28 @@ TEST(CpuCast, SpecialValues) {
   }
 }
 
+/// Numbers beyond 32 bits in one block, on its ends, and in none.
+TEST(CpuCast, WideNumbersInSomeBlocks) {
+  const double two31 = 2147483648.0, inf = std::numeric_limits<double>::infinity();
+  for (const DType from : {DType::F32, DType::F64, DType::I64, DType::F16})
+    for (const double number : {two31, two31 - 1, -two31, -two31 - 1, -two31 - 1024, 9.2233720368547758e18,
+                                -9.2233720368547758e18, 4294967296.0, 65504.0, inf, -inf, std::nan("")}) {
+      if (from == DType::I64 && !(std::abs(number) < 9e18)) continue;
+      for (const size_t at : {size_t{0}, size_t{511}, size_t{512}, size_t{1299}}) {
+        std::vector<double> numbers(1300);
+        for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i % 251) * 0.75 - 90;
+        numbers[at] = number;
+        const auto x = tensor_of({from, Shape{1300}}, numbers);
+        for (int to = 0; to < kDTypeCount; ++to) {
+          op::CastAttributes cast;
+          cast.to = static_cast<uint8_t>(to);
+          SCOPED_TRACE(text(name_of(from), " ", number, " at ", at, " to ", name_of(static_cast<DType>(to))));
+          check_node(cpu_device(), make_node(cast, 1), {x}, 0, ops::Tolerance{0, 0});
+        }
+      }
+    }
+}
+
 /// All vector counts with remainders, codebooks with fewer than 256 levels, values exactly on thresholds.
 TEST(CpuBlocks, QuantizedValuesOfAllInstructionSets) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");

@@ -1,4 +1,5 @@
-// Cast between all dtypes. f32 to and from the 16-bit floats, and to short integers, through vector loops.
+// Cast between all dtypes: through vector loops between those that models hold much of.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
@@ -9,13 +10,32 @@
 namespace librt::cpu {
 namespace {
 
-/// n elements; one kernel serves all pairs of dtypes.
-using CastLoop = void (*)(const std::byte* x, std::byte* y, int64_t n);
+struct VectorCast {
+  DType from, to;
+  CastLoop CastLoops::*loop;
+};
+constexpr VectorCast kVectorCasts[] = {
+    {DType::F32, DType::I8, &CastLoops::f32_to_i8},     {DType::F32, DType::U8, &CastLoops::f32_to_u8},
+    {DType::F32, DType::I16, &CastLoops::f32_to_i16},   {DType::F32, DType::U16, &CastLoops::f32_to_u16},
+    {DType::F32, DType::I32, &CastLoops::f32_to_i32},   {DType::F32, DType::I64, &CastLoops::f32_to_i64},
+    {DType::F32, DType::Bool, &CastLoops::f32_to_bool}, {DType::F32, DType::F64, &CastLoops::f32_to_f64},
+    {DType::F64, DType::I8, &CastLoops::f64_to_i8},     {DType::F64, DType::U8, &CastLoops::f64_to_u8},
+    {DType::F64, DType::I32, &CastLoops::f64_to_i32},   {DType::F64, DType::I64, &CastLoops::f64_to_i64},
+    {DType::F64, DType::Bool, &CastLoops::f64_to_bool}, {DType::F64, DType::F32, &CastLoops::f64_to_f32},
+    {DType::I64, DType::I8, &CastLoops::i64_to_i8},     {DType::I64, DType::U8, &CastLoops::i64_to_u8},
+    {DType::I64, DType::I32, &CastLoops::i64_to_i32},   {DType::I64, DType::Bool, &CastLoops::i64_to_bool},
+    {DType::I64, DType::F32, &CastLoops::i64_to_f32},   {DType::I64, DType::F64, &CastLoops::i64_to_f64},
+    {DType::I32, DType::I64, &CastLoops::i32_to_i64},   {DType::I32, DType::Bool, &CastLoops::i32_to_bool},
+    {DType::I32, DType::F32, &CastLoops::i32_to_f32},   {DType::I32, DType::F64, &CastLoops::i32_to_f64},
+    {DType::U8, DType::I64, &CastLoops::u8_to_i64},     {DType::U8, DType::F32, &CastLoops::u8_to_f32},
+    {DType::Bool, DType::I64, &CastLoops::bool_to_i64}, {DType::Bool, DType::I32, &CastLoops::bool_to_i32},
+    {DType::Bool, DType::F32, &CastLoops::bool_to_f32},
+};
 
 template <class From, class To>
-void cast_loop(const std::byte* x, std::byte* y, int64_t n) {
-  const auto* from = reinterpret_cast<const From*>(x);
-  auto* to = reinterpret_cast<To*>(y);
+void cast_loop(const void* x, void* y, int64_t n) {
+  const auto* from = static_cast<const From*>(x);
+  auto* to = static_cast<To*>(y);
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const auto wide = widen(from[i]);
@@ -27,7 +47,10 @@ void cast_loop(const std::byte* x, std::byte* y, int64_t n) {
 }
 
 /// Between types that are not 16-bit floats.
-CastLoop loop_of(DType from, DType to) {
+CastLoop loop_of(const Simd& simd, DType from, DType to) {
+  const auto* vector = std::ranges::find_if(
+      kVectorCasts, [&](const VectorCast& cast) { return cast.from == from && cast.to == to; });
+  if (vector != std::end(kVectorCasts)) return simd.loops<CastLoops>().*vector->loop;
   return with_type(from, [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     return with_type(to, [](auto to_tag) -> CastLoop {
@@ -42,12 +65,12 @@ CastLoop loop_of(DType from, DType to) {
   });
 }
 
-KernelPtr make_cast(int64_t n, DType from, DType to) {
+KernelPtr make_cast(const Simd& simd, int64_t n, DType from, DType to) {
   const auto from_size = static_cast<int64_t>(size_of(from)), to_size = static_cast<int64_t>(size_of(to));
-  return make_kernel([=, loop = loop_of(from, to)](const Call& call) noexcept {
+  return make_kernel([=, loop = loop_of(simd, from, to)](const Call& call) noexcept {
     const auto* x = call.in<std::byte>(0);
     auto* y = call.out<std::byte>();
-    parallel_for(n, 2, 64, [&](int64_t begin, int64_t end) noexcept {
+    parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
       loop(x + begin * from_size, y + begin * to_size, end - begin);
     });
   });
@@ -56,8 +79,8 @@ KernelPtr make_cast(int64_t n, DType from, DType to) {
 /// From or to 16-bit floats, or both: in f32, block by block.
 KernelPtr make_half_cast(const Simd& simd, int64_t n, DType from, DType to) {
   const bool from_half = kHalves.contains(from), to_half = kHalves.contains(to);
-  const CastLoop before = from_half ? nullptr : loop_of(from, DType::F32);
-  const CastLoop after = to_half ? nullptr : loop_of(DType::F32, to);
+  const CastLoop before = from_half ? nullptr : loop_of(simd, from, DType::F32);
+  const CastLoop after = to_half ? nullptr : loop_of(simd, DType::F32, to);
   const auto from_size = static_cast<int64_t>(size_of(from)), to_size = static_cast<int64_t>(size_of(to));
   return make_kernel([=, &simd](const Call& call) noexcept {
     parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
@@ -69,11 +92,11 @@ KernelPtr make_half_cast(const Simd& simd, int64_t n, DType from, DType to) {
         if (from_half)
           widen_block(simd, from, reinterpret_cast<const uint16_t*>(x), wide, count);
         else
-          before(x, reinterpret_cast<std::byte*>(wide), count);
+          before(x, wide, count);
         if (to_half)
           narrow_block(simd, to, wide, reinterpret_cast<uint16_t*>(y), count);
         else
-          after(reinterpret_cast<const std::byte*>(wide), y, count);
+          after(wide, y, count);
       }
     });
   });
@@ -108,11 +131,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
     return make_vector_cast(
         n, from == DType::F16 ? simd.loops<CastLoops>().f16_to_f32 : simd.loops<CastLoops>().bf16_to_f32);
   if (kHalves.contains(from) || kHalves.contains(to)) return make_half_cast(simd, n, from, to);
-  if (from == DType::F32 && to == DType::I8) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_i8);
-  if (from == DType::F32 && to == DType::U8) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_u8);
-  if (from == DType::F32 && to == DType::I16) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_i16);
-  if (from == DType::F32 && to == DType::U16) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_u16);
-  return make_cast(n, from, to);
+  return make_cast(simd, n, from, to);
 }
 
 }  // namespace
