@@ -58,6 +58,38 @@ TEST(Layout, OperandsOfFewerAxesAreMovedToo) {
   EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
 }
 
+/// [N,C,H,W] through [N,H/2,W/2,2,2,C], whose axes lie apart in the input.
+TEST(Layout, SpaceToDepthIsOneTranspose) {
+  for (const bool dynamic : {false, true}) {
+    Net net;
+    Builder& b = net.b;
+    const Dim batch = dynamic ? net.symbol("batch") : Dim{.extent = 2};
+    const ValueId x = net.input({batch, {.extent = 3}, {.extent = 6}, {.extent = 8}});
+    ValueId y = b.transpose(x, {0, 2, 3, 1});
+    y = b.reshape(y, b.ints(std::array<int64_t, 6>{-1, 3, 2, 4, 2, 3}));
+    y = b.transpose(y, {0, 1, 3, 2, 4, 5});
+    y = b.reshape(y, b.ints(std::array<int64_t, 4>{-1, 3, 4, 12}));
+    net.output(b.transpose(y, {0, 3, 1, 2}));
+    transform(net.graph, kLayout);
+    EXPECT_EQ(count(net.graph, OpKind::Transpose), 1u) << print(net.graph);
+  }
+}
+
+/// Between convolutions nothing is joined: the Transposes beside the activation meet their inverses.
+TEST(Layout, SpaceToDepthBetweenConvolutionsKeepsOneTranspose) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 6}, {.extent = 8}});
+  ValueId y = b.transpose(net.conv(x, {5, 3, 3, 3}, 1, {1, 1, 1, 1}), {0, 2, 3, 1});
+  y = b.reshape(y, b.ints(std::array<int64_t, 6>{-1, 3, 2, 4, 2, 5}));
+  y = b.transpose(y, {0, 1, 3, 2, 4, 5});
+  y = b.reshape(y, b.ints(std::array<int64_t, 4>{-1, 3, 4, 20}));
+  y = net.unary(op::ReluAttributes{}, b.transpose(y, {0, 3, 1, 2}));
+  net.output(net.conv(y, {4, 1, 1, 20}, 2));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 3u) << print(net.graph);
+}
+
 // Operators that the schema got later than the others.
 TEST(Layout, MovesThroughEveryFunctionOfOneOperand) {
   Net net;

@@ -404,6 +404,37 @@ std::optional<Sunk> sink_reshape(GraphEdit& edit, NodeId id) {
   return sunk;
 }
 
+/// Transpose(Reshape(Transpose(X, p))), where the Reshape merges axes that are not adjacent in X, so that
+/// sink_reshape() cannot move p: Reshape(Transpose(X)), as in space-to-depth. For Transposes that have come
+/// to rest: others may still meet their inverses.
+void join_across_merge(GraphEdit& edit, NodeId id) {
+  const ValueId merged = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
+  const Node* reshape = edit.producer(merged, OpKind::Reshape);
+  if (reshape == nullptr || edit.use_count(merged) != 1 || edit.is_output(merged)) return;
+  const ValueId source = reshape->inputs[0], shape = reshape->inputs[1];
+  const Permutation* own = permutation_of(edit, source);
+  if (own == nullptr || edit.use_count(source) != 1 || edit.is_output(source)) return;
+  const Permutation p = *own, last = permutation_of(edit, edit.node(id));
+  const ValueId x = edit.producer(source)->inputs[0];
+  const std::vector<Run> runs = matching_runs(edit, source, merged);
+  Permutation all;
+  for (const int64_t axis : last)
+    for (const Run& run : runs) {
+      if (run.b_last != run.b_first + 1) return;
+      if (run.b_first == axis)
+        for (int i = run.a_first; i < run.a_last; ++i) all.push_back(p[static_cast<size_t>(i)]);
+    }
+  if (all.size() != p.size()) return;
+  ValueId target = kNoValue;
+  if (const auto known = reshape_target(edit.value(y)))
+    target = edit.builder().ints(*known);
+  else if (edit.value(shape).rank() == 1)
+    target = reordered(edit, shape, last);
+  const ValueId moved = target == kNoValue ? kNoValue : edit.emit(transpose_by(all), {x});
+  if (moved == kNoValue) return;
+  edit.rewrite(id, op::ReshapeAttributes{}, {moved, target});
+}
+
 std::optional<Sunk> sink(GraphEdit& edit, NodeId id) {
   const Node& node = edit.node(id);
   if (node.outputs.size() != 1) return std::nullopt;
@@ -508,6 +539,8 @@ Status layout(Graph& graph, const PassContext& context) {
     for (NodeId id = 0; id < edit.node_count() && goes_on(); ++id) step(edit, id);
     if (edit.changes() == changes) break;
   }
+  for (NodeId id = 0; id < edit.node_count() && goes_on(); ++id)
+    if (edit.is_alive(id, OpKind::Transpose)) join_across_merge(edit, id);
   RT_TRY(Status(edit.status()));
   if (cost_of_transposes(edit) > cost) {
     graph = std::move(before);
