@@ -41,6 +41,15 @@ void add_grid_sample(std::vector<Case>& cases) {
   cases.push_back(no_gradient(
       make_case("grid_sample_halves", sampled(ResizeMode::Nearest, GridSamplePadding::Border, false),
                 {f32({1, 2, 4, 2}), with_values(f32({1, 2, 2, 2}), {-0.5, 0, 0, 0, 0.5, 0.5, 1, -1})})));
+  // More points of an image than a block has, and channels that fill vectors.
+  for (const GridSamplePadding padding : {GridSamplePadding::Zeros, GridSamplePadding::Border}) {
+    const auto attributes = sampled(ResizeMode::Linear, padding, false);
+    const char* suffix = kPaddings[static_cast<int>(padding)];
+    cases.push_back(make_case(text("grid_sample_one_channel_", suffix), attributes,
+                              {f32({3, 9, 8, 1}), in_range(f32({3, 9, 11, 2}), -1.4, 1.4)}));
+    cases.push_back(make_case(text("grid_sample_many_channels_", suffix), attributes,
+                              {f32({1, 5, 6, 37}), in_range(f32({1, 9, 8, 2}), -1.4, 1.4)}));
+  }
   cases.push_back(make_case("grid_sample_one_point",
                             sampled(ResizeMode::Linear, GridSamplePadding::Reflection, true),
                             {f32({1, 1, 1, 2}), in_range(f32({1, 2, 2, 2}), -1.5, 1.5)}));

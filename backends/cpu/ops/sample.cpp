@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/resize.h"
 #include "backends/cpu/simd/rows.h"
 #include "runtime/geometry/sample.h"
 
@@ -13,46 +15,59 @@ namespace {
 
 constexpr int kMostAxes = kMaxRank - 2;
 
-/// y = or += the weighted points of all tap combinations inside the input.
-class Sampler {
- public:
-  Sampler(const Simd& simd, int rank, const std::array<int64_t, kMostAxes>& extents, int64_t channels)
-      : simd_(&simd), rank_(rank), extents_(extents), channels_(channels) {}
+constexpr int64_t kMostTaps = 4096;  // of 4 points along each axis
+static_assert(kMostAxes == 6);
 
-  void sample(const float* image, float* y, const SampleTaps* taps) const noexcept {
-    bool first = true;
-    std::array<int, kMostAxes> at{};
-    for (;;) {
-      int64_t point = 0;
-      double weight = 1;
-      for (int d = 0; d < rank_; ++d) {
-        const auto k = static_cast<size_t>(d), tap = static_cast<size_t>(at[k]);
-        point = point < 0 || taps[k].index[tap] < 0 ? -1 : point * extents_[k] + taps[k].index[tap];
-        weight *= taps[k].weight[tap];
-      }
-      if (point >= 0 && weight != 0) {
-        (first ? simd_->loops<RowLoops>().scale : simd_->loops<RowLoops>().axpy)(
-            y, image + point * channels_, static_cast<float>(weight), channels_);
-        first = false;
-      }
-      int d = rank_;
-      while (d > 0 && ++at[static_cast<size_t>(d - 1)] == taps[d - 1].count) at[static_cast<size_t>(--d)] = 0;
-      if (d == 0) break;
-    }
-    if (first) std::fill(y, y + channels_, 0.0f);
+/// The points around some coordinates and their weights, as ResizeLoops takes them: all combinations of the
+/// taps along the axes, the last axis innermost. A point outside has weight 0.
+struct PointTaps {
+  std::array<int32_t, kMostTaps> index;
+  std::array<float, kMostTaps> weight;
+
+  /// Of coordinate i of n. axes: the taps along each, of the input's extents.
+  void set(int64_t i, int64_t n, std::span<const SampleTaps> axes, const int64_t* extents) noexcept {
+    combine(i, n, axes, extents, 0, 1);
   }
 
  private:
-  const Simd* simd_;
-  int rank_;
-  std::array<int64_t, kMostAxes> extents_;
-  int64_t channels_;
+  /// Combinations from number i of n on; returns the number after them.
+  int64_t combine(int64_t i, int64_t n, std::span<const SampleTaps> axes, const int64_t* extents,
+                  int64_t point, double product) noexcept {
+    const SampleTaps& taps = axes[0];
+    for (size_t t = 0; t < static_cast<size_t>(taps.count); ++t) {
+      const bool inside = point >= 0 && taps.index[t] >= 0;
+      const int64_t next = inside ? point * *extents + taps.index[t] : -1;
+      const double both = product * taps.weight[t];
+      if (axes.size() > 1) {
+        i = combine(i, n, axes.subspan(1), extents + 1, next, both);
+      } else {
+        index[static_cast<size_t>(i)] = inside ? static_cast<int32_t>(next) : 0;
+        weight[static_cast<size_t>(i)] = inside ? static_cast<float>(both) : 0.0f;
+        i += n;
+      }
+    }
+    return i;
+  }
 };
 
 Status supports_f32(const CpuDevice&, const NodeView& node) {
   if (node.dtype(1) != DType::F32)
     return unsupported("coordinates of ", name_of(node.dtype(1)), "; only f32");
+  if (const int64_t points = node.shape(0).elements(1, node.shape(0).rank() - 1);
+      points > std::numeric_limits<int32_t>::max())
+    return unsupported("images of ", points, " points; only 31-bit indices");
   return {};
+}
+
+LinearGrid linear_grid(const Shape& x, const op::GridSampleAttributes& attributes) {
+  LinearGrid grid{.axes = x.rank() - 2, .to_border = attributes.padding == op::GridSamplePadding::Border};
+  for (int d = 0; d < grid.axes; ++d) {
+    const auto size = static_cast<double>(x[d + 1]);
+    grid.extent[d] = static_cast<int32_t>(x[d + 1]);
+    grid.scale[d] = (attributes.align_corners ? size - 1 : size) / 2;
+    grid.shift[d] = (size - 1) / 2;
+  }
+  return grid;
 }
 
 Result<KernelPtr> create_grid_sample(CpuDevice& device, const NodeView& node, Producers) {
@@ -61,23 +76,44 @@ Result<KernelPtr> create_grid_sample(CpuDevice& device, const NodeView& node, Pr
   std::array<int64_t, kMostAxes> extents{};
   int64_t combinations = 1;
   const op::GridSampleAttributes attributes = node.as<op::GridSampleAttributes>();
+  const int64_t along = attributes.mode == op::ResizeMode::Nearest ? 1
+                        : attributes.mode == op::ResizeMode::Cubic ? 4
+                                                                   : 2;
   for (int d = 0; d < axes; ++d) {
     extents[static_cast<size_t>(d)] = x[d + 1];
-    combinations *= attributes.mode == op::ResizeMode::Cubic ? 4 : 2;
+    combinations *= along;
   }
-  const Sampler sampler(device.simd(), axes, extents, x.back());
   const int64_t points = node.input(1).elements() / axes, in_image = points / std::max<int64_t>(x[0], 1);
   const int64_t image = x.elements(1, x.rank()), channels = x.back();
-  return make_kernel([=](const Call& call) noexcept {
+  // A vector loop computes what nets use most.
+  const bool is_linear =
+      attributes.mode == op::ResizeMode::Linear && attributes.padding != op::GridSamplePadding::Reflection;
+  const LinearGrid linear = linear_grid(x, attributes);
+  const int64_t block = std::clamp<int64_t>(kMostTaps / combinations, 1, kMostGridPoints);
+  return make_kernel([=, &loops = device.simd().loops<ResizeLoops>()](const Call& call) noexcept {
     const float *data = call.in<float>(0), *grid = call.in<float>(1);
     float* y = call.out<float>();
     parallel_for(points, combinations * (channels + 8), 1, [&](int64_t begin, int64_t end) noexcept {
-      for (int64_t i = begin; i < end; ++i) {
-        std::array<SampleTaps, kMostAxes> taps;
-        for (int d = 0; d < axes; ++d)
-          taps[static_cast<size_t>(d)] = grid_taps(static_cast<double>(grid[i * axes + axes - 1 - d]),
-                                                   extents[static_cast<size_t>(d)], attributes);
-        sampler.sample(data + i / in_image * image, y + i * channels, taps.data());
+      PointTaps taps;
+      std::array<SampleTaps, kMostAxes> along_axes;
+      for (int64_t i = begin, count; i < end; i += count) {
+        count = std::min({block, end - i, in_image - i % in_image});
+        if (is_linear)
+          loops.linear_taps(grid + i * axes, linear, count, taps.index.data(), taps.weight.data());
+        else
+          for (int64_t k = 0; k < count; ++k) {
+            for (int d = 0; d < axes; ++d)
+              along_axes[static_cast<size_t>(d)] =
+                  grid_taps(static_cast<double>(grid[(i + k) * axes + axes - 1 - d]),
+                            extents[static_cast<size_t>(d)], attributes);
+            taps.set(k, count, std::span(along_axes).first(static_cast<size_t>(axes)), extents.data());
+          }
+        const float* from = data + i / in_image * image;
+        if (channels == 1)
+          loops.resize_row(from, taps.index.data(), taps.weight.data(), combinations, y + i, count);
+        else
+          loops.resize_points(from, taps.index.data(), taps.weight.data(), combinations, count, channels,
+                              y + i * channels);
       }
     });
   });

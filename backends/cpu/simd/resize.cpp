@@ -48,8 +48,57 @@ void resize_points(const float* x, const int32_t* index, const float* weight, in
         });
 }
 
+/// Along one axis: the two points around each coordinate.
+void linear_axis(const float* coordinates, const LinearGrid& grid, int d, int64_t n,
+                 int32_t (*index)[kMostGridPoints], float (*weight)[kMostGridPoints]) {
+  const double scale = grid.scale[d], shift = grid.shift[d], last = grid.extent[d] - 1;
+  const double least = grid.to_border ? 0 : -9, most = grid.to_border ? last : last + 9;
+  const int64_t stride = grid.axes;
+  coordinates += stride - 1 - d;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const double at = coordinates[i * stride] * scale + shift;
+    const double raised = at > least ? at : least;  // also NaN
+    const double x = raised < most ? raised : most;
+    const auto truncated = static_cast<int32_t>(x);
+    const int32_t first = truncated - (truncated > x ? 1 : 0), second = first + 1;
+    const auto rest = static_cast<float>(x - first);
+    const bool has_first = (first >= 0) & (first < grid.extent[d]),
+               has_second = (second >= 0) & (second < grid.extent[d]);
+    index[0][i] = has_first ? first : 0;
+    index[1][i] = has_second ? second : 0;
+    weight[0][i] = has_first ? 1.0f - rest : 0.0f;
+    weight[1][i] = has_second ? rest : 0.0f;
+  }
+}
+
+void linear_taps(const float* coordinates, const LinearGrid& grid, int64_t n, int32_t* index, float* weight) {
+  int32_t at[2][kMostGridPoints];
+  float part[2][kMostGridPoints];
+  linear_axis(coordinates, grid, 0, n, at, part);
+  __builtin_memcpy(index, at[0], static_cast<size_t>(n) * sizeof *index);
+  __builtin_memcpy(index + n, at[1], static_cast<size_t>(n) * sizeof *index);
+  __builtin_memcpy(weight, part[0], static_cast<size_t>(n) * sizeof *weight);
+  __builtin_memcpy(weight + n, part[1], static_cast<size_t>(n) * sizeof *weight);
+  for (int d = 1; d < grid.axes; ++d) {
+    linear_axis(coordinates, grid, d, n, at, part);
+    const int32_t extent = grid.extent[d];
+    // Taps 2 t and 2 t + 1 take the place of tap t, from the last one on.
+    for (int64_t t = (int64_t{1} << d) - 1; t >= 0; --t)
+      for (int side = 1; side >= 0; --side) {
+        int32_t* to_index = index + (2 * t + side) * n;
+        float* to_weight = weight + (2 * t + side) * n;
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) {
+          to_index[i] = index[t * n + i] * extent + at[side][i];
+          to_weight[i] = weight[t * n + i] * part[side][i];
+        }
+      }
+  }
+}
+
 constexpr ResizeLoops make_loops() {
-  return {.resize_row = &resize_row, .resize_points = &resize_points};
+  return {.resize_row = &resize_row, .resize_points = &resize_points, .linear_taps = &linear_taps};
 }
 
 }  // namespace
