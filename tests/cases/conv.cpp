@@ -177,6 +177,21 @@ std::vector<Case> cases_conv() {
   cases.push_back(no_gradient(make_case("conv_transpose_narrow_3d",
                                         transposed({2, 3, 2}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}, {0, 0, 0}),
                                         {f32({1, 3, 2, 9, 35}), f32({35, 2, 3, 2, 2})})));
+  // Windows that overlap, with each remainder of a position to the stride: all in the middle, some on the
+  // ends; gaps between windows; rows that no window reaches.
+  cases.push_back(
+      no_gradient(make_case("conv_transpose_narrow_overlap", transposed({2, 2}, {1, 1, 1, 1}, {1, 1}, {0, 0}),
+                            {f32({2, 6, 19, 33}), weight({33, 4, 4, 3}), std::nullopt, weight({3})})));
+  cases.push_back(
+      no_gradient(make_case("conv_transpose_narrow_9", transposed({3, 3}, {4, 4, 4, 4}, {1, 1}, {2, 1}),
+                            {f32({1, 5, 12, 56}), weight({56, 9, 9, 1})})));
+  cases.push_back(
+      no_gradient(make_case("conv_transpose_narrow_gaps", transposed({3, 5}, {0, 1, 0, 0}, {2, 1}, {1, 4}),
+                            {f32({2, 4, 7, 40}), weight({40, 2, 3, 2})})));
+  cases.push_back(no_gradient(make_case("conv_transpose_narrow_1d", transposed({1}, {2, 2}, {1}, {0}),
+                                        {f32({2, 300, 36}), weight({36, 5, 1})})));
+  cases.push_back(no_gradient(make_case("conv_transpose_narrow_cropped", transposed({4}, {9, 7}, {1}, {0}),
+                                        {f32({2, 11, 48}), weight({48, 11, 2})})));
   // Ends of the result that no window reaches.
   cases.push_back(no_gradient(  // an output_padding that is not below the stride
       make_case("conv_transpose_unreached", transposed({1, 2}, {0, 0, 1, 0}, {4, 3}, {3, 2}),

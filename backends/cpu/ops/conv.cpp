@@ -28,6 +28,7 @@
 #include "backends/cpu/support/conv_shape.h"
 #include "backends/cpu/support/epilogue.h"
 #include "backends/cpu/support/narrow_conv.h"
+#include "backends/cpu/support/narrow_transpose.h"
 #include "backends/cpu/support/own_rows.h"
 #include "backends/cpu/support/streamed_conv.h"
 #include "backends/cpu/support/winograd.h"
@@ -282,13 +283,25 @@ Status supports_own(const CpuDevice& device, const NodeView& node) {
 Status supports_narrow(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_gemm(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  return supports_narrow_conv(device, node.kind(), g);
+  return supports_narrow_conv(device, g);
 }
 
 Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   const Ending ending(device, node);
-  return make_narrow_conv(device, node.kind(), g, node.inputs[1].value, ending.finish, ending.inputs);
+  return make_narrow_conv(device, g, ending.finish, ending.inputs);
+}
+
+Status supports_narrow_back(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_gemm(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return supports_narrow_transpose(device, g);
+}
+
+Result<KernelPtr> create_narrow_back(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const Ending ending(device, node);
+  return make_narrow_transpose(device, g, node.inputs[1].value, ending.finish, ending.inputs);
 }
 
 Status supports_winograd_own(const CpuDevice& device, const NodeView& node) {
@@ -342,7 +355,7 @@ constexpr KernelRow kRowsOfConv[] = {
     row<create_winograd_own, supports_winograd_own>(OpKind::Conv, "conv.winograd", kF32, 11),
     row<create<Algorithm::Direct, kDense, true>, supports_late>(OpKind::Conv, "conv.late", kF32, 5),
     RT_CONV(ConvTranspose, "conv_transpose"),
-    row<create_narrow, supports_narrow>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
+    row<create_narrow_back, supports_narrow_back>(OpKind::ConvTranspose, "conv_transpose.narrow", kF32, 15),
     RT_CONV(ConvWeightGrad, "conv_weight_grad"),
 };
 #undef RT_CONV

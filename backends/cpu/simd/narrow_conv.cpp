@@ -38,13 +38,20 @@ RT_INLINE Four lane_sums(V a, V b, V c, V d) {
 template <int kPoints, int kOutputs>
 void multiply(const NarrowLine* lines, int64_t count, int64_t first, int64_t length, int64_t step,
               int64_t weight_stride, float* y) {
-  constexpr int kTotals = kPoints * kOutputs;
-  V total[(kTotals + 3) / 4 * 4] = {};
-  const auto add = [&](const float* x, const float* weight, const auto& load_some) {
+  constexpr int kTotals = kPoints * kOutputs, kSums = (kTotals + 3) / 4 * 4;
+  // Unrolled early, so that the totals are in registers from the first line to the last.
+  V total[kSums];
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) total[i] = V{};
+  const auto add = [&](const float* x, const float* weight, const auto& load_some)
+      __attribute__((always_inline)) {
     V w[kOutputs];
+#pragma GCC unroll 8
     for (int o = 0; o < kOutputs; ++o) w[o] = load_some(weight + o * weight_stride);
+#pragma GCC unroll 8
     for (int p = 0; p < kPoints; ++p) {
       const V some = load_some(x + p * step);
+#pragma GCC unroll 8
       for (int o = 0; o < kOutputs; ++o) total[p * kOutputs + o] += some * w[o];
     }
   };
@@ -56,7 +63,8 @@ void multiply(const NarrowLine* lines, int64_t count, int64_t first, int64_t len
     if (whole < length)
       add(x + whole, weight + whole, [&](const float* from) { return load_first(from, length - whole); });
   }
-  float sums[(kTotals + 3) / 4 * 4];
+  float sums[kSums];
+#pragma GCC unroll 8
   for (int i = 0; i < kTotals; i += 4)
     store(sums + i, lane_sums(total[i], total[i + 1], total[i + 2], total[i + 3]));
   for (int i = 0; i < kTotals; ++i) y[first * kOutputs + i] = sums[i];
@@ -69,6 +77,9 @@ void convolve_to(const NarrowLine* lines, int64_t count, int64_t length, int64_t
   int64_t first = 0;
   for (; first + kPoints <= points; first += kPoints)
     multiply<kPoints, kOutputs>(lines, count, first, length, step, weight_stride, y);
+  // A block that computes some points again takes as long as two or three single ones.
+  if (first > 0 && first < points)
+    return multiply<kPoints, kOutputs>(lines, count, points - kPoints, length, step, weight_stride, y);
   for (; first < points; ++first) multiply<1, kOutputs>(lines, count, first, length, step, weight_stride, y);
 }
 

@@ -7,13 +7,10 @@
 
 namespace librt::cpu {
 
-/// Of f32, channels-last, to few channels: a Conv with long lines of taps in its windows, or a ConvTranspose
-/// whose windows lie side by side. geometry: of a ConvTranspose, that of the convolution of which it is the
-/// data gradient.
-Status supports_narrow_conv(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry);
-/// Multiplies nothing that lies outside of an image. constant_weight: the bytes of input 1 where they are
-/// known.
-KernelPtr make_narrow_conv(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry,
-                           const void* constant_weight, const Finish& finish, const EpilogueInputs& inputs);
+/// Of f32, channels-last, to few channels, with long lines of taps in the windows.
+Status supports_narrow_conv(const CpuDevice& device, const ConvGeometry& geometry);
+/// Multiplies nothing that lies outside of an image.
+KernelPtr make_narrow_conv(const CpuDevice& device, const ConvGeometry& geometry, const Finish& finish,
+                           const EpilogueInputs& inputs);
 
 }  // namespace librt::cpu
