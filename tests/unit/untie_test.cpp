@@ -113,6 +113,20 @@ TEST(Untie, AModuleThatIsUsedAgainStaysOne) {
   EXPECT_EQ(net.report.shared[0].kept, "one module is used 2 times");
 }
 
+/// The same of a weight whose name the exporter made up, as it does where it folds a transpose. "fc_1" is the
+/// second call of "fc", unless it is a module with parameters of its own.
+TEST(Untie, SecondCallsAreKnownWithoutTheWeightsName) {
+  for (const bool copy : {false, true}) {
+    Net net;
+    net.weight("onnx::MatMul_7", {4, 4}, false);
+    if (copy) net.weight("block.fc_1.bias", {4}, false);
+    net.node("MatMul", {"x", "onnx::MatMul_7"}, "a", "/block/fc/MatMul");
+    net.node("MatMul", {"a", "onnx::MatMul_7"}, copy ? "b" : "y", "/block/fc_1/MatMul");
+    if (copy) net.node("Add", {"b", "block.fc_1.bias"}, "y", "/block/fc_1/Add");
+    EXPECT_EQ(net.trained().size(), copy ? 3u : 1u) << testing::PrintToString(net.trained());
+  }
+}
+
 /// An embedding that is also the output layer: exporters fold the transpose.
 TEST(Untie, AFoldedTransposeOfAnEmbeddingIsTied) {
   for (const bool listed : {false, true}) {

@@ -126,9 +126,29 @@ class Untie {
     if (parameters.size() > 1 || !report.kept.empty()) report_.push_back(std::move(report));
   }
 
+  /// The module of a use; that of its first call where another use is one. A module of such a name whose own
+  /// parameters are in the file is no second call.
+  std::optional<std::string> module_of(const WeightUse& use, const std::vector<WeightUse>& uses) const {
+    if (!use.module) return std::nullopt;
+    std::string first = without_counts(*use.module);
+    const auto is_first = [&](const WeightUse& other) { return other.module == first; };
+    if (first == *use.module || std::none_of(uses.begin(), uses.end(), is_first)) return use.module;
+    const std::string prefix = *use.module + ".";
+    const auto is_own = [&](const rt_onnx::TensorProto& each) { return each.name().starts_with(prefix); };
+    const auto& all = graph_.initializer();
+    return std::any_of(all.begin(), all.end(), is_own) ? *use.module : first;
+  }
+
+  /// use.parameter, of the same module.
+  std::string parameter_of(const WeightUse& use, const std::vector<WeightUse>& uses) const {
+    const std::optional<std::string> module = module_of(use, uses);
+    if (!module || !use.parameter.starts_with(*use.module + ".")) return use.parameter;
+    return *module + use.parameter.substr(use.module->size());
+  }
+
   /// In the order of their first use.
-  static std::vector<Parameter> group(const std::string& name, const std::vector<WeightUse>& uses,
-                                      bool uniform) {
+  std::vector<Parameter> group(const std::string& name, const std::vector<WeightUse>& uses,
+                               bool uniform) const {
     const std::optional<std::string> own = module_in(name);
     const bool has_aliases =
         std::any_of(uses.begin(), uses.end(), [](const WeightUse& use) { return !use.alias.empty(); });
@@ -145,10 +165,10 @@ class Untie {
         parameter.is_own = true;
       } else if (!use.parameter.empty()) {
         parameter.is_own = use.parameter == name;
-        parameter.key = "parameter " + use.parameter;
-      } else if (use.module) {
-        parameter.is_own = own && is_within(*use.module, *own);
-        parameter.owner = parameter.is_own ? *own : *use.module;
+        parameter.key = "parameter " + parameter_of(use, uses);
+      } else if (const std::optional<std::string> module = module_of(use, uses)) {
+        parameter.is_own = own && is_within(*module, *own);
+        parameter.owner = parameter.is_own ? *own : *module;
         parameter.key = "module " + parameter.owner;
         if (parameter.is_own && !use.role.leaf.empty() && name.ends_with(use.role.leaf))
           parameter.key = "parameter " + name;  // the same key as from metadata
