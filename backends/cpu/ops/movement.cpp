@@ -189,16 +189,30 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
       const T value = has_value ? *call.in<T>(2) : T{0};
       T* to = call.out<T>();
       parallel_for(rows, inner, 1, [&](int64_t begin, int64_t end) noexcept {
-        for (int64_t row = begin; row < end; ++row) {
-          int64_t offset = 0, rest = row;
-          for (int i = axis - 1; i >= 0 && offset >= 0; --i) {
-            const auto k = static_cast<size_t>(i);
-            const int64_t at = rest % y[i], within = at - geometry.before[k];
-            const int64_t source = within >= 0 && within < geometry.extent[k]
-                                       ? geometry.start[k] + within
-                                       : pad_source(geometry, mode, i, at);
-            offset = source < 0 ? -1 : offset + source * from[k];
-            rest /= y[i];
+        // Where the rows along the axis before the padded one begin; -1 outside.
+        int64_t base = 0;
+        const auto source_of = [&](int i, int64_t at) {
+          const auto k = static_cast<size_t>(i);
+          const int64_t within = at - geometry.before[k];
+          return within >= 0 && within < geometry.extent[k] ? geometry.start[k] + within
+                                                            : pad_source(geometry, mode, i, at);
+        };
+        const int64_t run = axis > 0 ? y[axis - 1] : 1;
+        for (int64_t row = begin, at = begin % run; row < end; ++row, ++at) {
+          if (at == run) at = 0;
+          if (row == begin || at == 0) {
+            base = 0;
+            int64_t rest = row / run;
+            for (int i = axis - 2; i >= 0 && base >= 0; --i) {
+              const int64_t source = source_of(i, rest % y[i]);
+              base = source < 0 ? -1 : base + source * from[static_cast<size_t>(i)];
+              rest /= y[i];
+            }
+          }
+          int64_t offset = base;
+          if (axis > 0 && base >= 0) {
+            const int64_t source = source_of(axis - 1, at);
+            offset = source < 0 ? -1 : base + source * from[last - 1];
           }
           T* out = to + row * inner;
           if (offset < 0) {
