@@ -20,6 +20,7 @@ namespace {
 /// Uses of one parameter.
 struct Parameter {
   std::string key, owner;  ///< owner: its module, where known
+  std::string name;        ///< in PyTorch, where the file shows it
   bool is_own = false;     ///< the initializer is named after its module
   bool stays = false;      ///< keeps the initializer whatever its name is
   std::vector<const WeightUse*> uses;
@@ -165,7 +166,8 @@ class Untie {
         parameter.is_own = true;
       } else if (!use.parameter.empty()) {
         parameter.is_own = use.parameter == name;
-        parameter.key = "parameter " + parameter_of(use, uses);
+        parameter.name = parameter_of(use, uses);
+        parameter.key = "parameter " + parameter.name;
       } else if (const std::optional<std::string> module = module_of(use, uses)) {
         parameter.is_own = own && is_within(*module, *own);
         parameter.owner = parameter.is_own ? *own : *module;
@@ -302,6 +304,7 @@ class Untie {
   /// What PyTorch would call it. first: the parameter that keeps the name, null if none does.
   static std::string name_for(const Parameter& parameter, const Parameter* first, const std::string& name) {
     const WeightUse& use = *parameter.uses[0];
+    if (!parameter.name.empty()) return parameter.name;
     if (!use.parameter.empty()) return use.parameter;
     if (parameter.owner.empty()) return name;
     const std::optional<std::string> like = first != nullptr ? first->uses[0]->module : std::nullopt;
