@@ -55,18 +55,33 @@ void multiply(const NarrowLine* lines, int64_t count, int64_t first, int64_t len
       for (int o = 0; o < kOutputs; ++o) total[p * kOutputs + o] += some * w[o];
     }
   };
-  const int64_t whole = length / kLane * kLane;
   for (int64_t line = 0; line < count; ++line) {
-    const float *const x = lines[line].x + first * step, *const weight = lines[line].weight;
-    for (int64_t i = 0; i < whole; i += kLane)
-      add(x + i, weight + i, [](const float* from) { return load<V>(from); });
-    if (whole < length)
-      add(x + whole, weight + whole, [&](const float* from) { return load_first(from, length - whole); });
+    const float *x = lines[line].x + first * step, *weight = lines[line].weight;
+    int64_t rest = length;
+#if !defined(__AVX512F__)  // where a masked load costs no more than another
+    for (; rest >= kLane; rest -= kLane, x += kLane, weight += kLane)
+      add(x, weight, [](const float* from) { return load<V>(from); });
+#endif
+#if defined(__AVX2__)
+    for (; rest > 0; rest -= kLane, x += kLane, weight += kLane)
+      add(x, weight, [&](const float* from) { return load_first(from, rest < kLane ? rest : kLane); });
+#endif
   }
+  V stored[kSums];
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) stored[i] = total[i];
   float sums[kSums];
-#pragma GCC unroll 8
+#pragma GCC unroll 1
   for (int i = 0; i < kTotals; i += 4)
-    store(sums + i, lane_sums(total[i], total[i + 1], total[i + 2], total[i + 3]));
+    store(sums + i, lane_sums(stored[i], stored[i + 1], stored[i + 2], stored[i + 3]));
+#if !defined(__AVX2__)  // without masked loads, the ends of lines one by one
+  for (int64_t line = 0; line < count; ++line)
+    for (int64_t i = length / kLane * kLane; i < length; ++i)
+#pragma GCC unroll 1
+      for (int t = 0; t < kTotals; ++t)
+        sums[t] += lines[line].x[(first + t / kOutputs) * step + i] *
+                   lines[line].weight[t % kOutputs * weight_stride + i];
+#endif
   for (int i = 0; i < kTotals; ++i) y[first * kOutputs + i] = sums[i];
 }
 

@@ -1,5 +1,7 @@
 #include "backends/cpu/support/narrow_conv.h"
 
+#include <algorithm>
+
 #include "backends/cpu/support/narrow_rows.h"
 
 namespace librt::cpu {

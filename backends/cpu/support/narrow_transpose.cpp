@@ -1,5 +1,7 @@
 #include "backends/cpu/support/narrow_transpose.h"
 
+#include <algorithm>
+
 #include "backends/cpu/support/narrow_rows.h"
 #include "backends/cpu/support/packing_kernel.h"
 
