@@ -129,6 +129,15 @@ TEST(Untie, SecondCallsAreKnownWithoutTheWeightsName) {
   }
 }
 
+/// As Keras names its layers.
+TEST(Untie, FreshLayersWithNumbersAreNoSecondCalls) {
+  Net net;
+  net.weight("ones", {4}, true);
+  net.node("PRelu", {"x", "ones"}, "a", "/prelu/PRelu");
+  net.node("PRelu", {"a", "ones"}, "y", "/prelu_1/PRelu");
+  EXPECT_EQ(net.trained().size(), 2u) << testing::PrintToString(net.trained());
+}
+
 /// An embedding that is also the output layer: exporters fold the transpose.
 TEST(Untie, AFoldedTransposeOfAnEmbeddingIsTied) {
   for (const bool listed : {false, true}) {

@@ -127,8 +127,9 @@ class Untie {
     if (parameters.size() > 1 || !report.kept.empty()) report_.push_back(std::move(report));
   }
 
-  /// The module of a use; that of its first call where another use is one. A module of such a name whose own
-  /// parameters are in the file is no second call.
+  /// The module of a use; that of its first call where another use is one. Not for uniform weights, which
+  /// also modules share that are only named so ("batch_normalization_1"), nor where the file has other
+  /// parameters of the module.
   std::optional<std::string> module_of(const WeightUse& use, const std::vector<WeightUse>& uses) const {
     if (!use.module) return std::nullopt;
     std::string first = without_counts(*use.module);
@@ -166,9 +167,9 @@ class Untie {
         parameter.is_own = true;
       } else if (!use.parameter.empty()) {
         parameter.is_own = use.parameter == name;
-        parameter.name = parameter_of(use, uses);
+        parameter.name = uniform ? use.parameter : parameter_of(use, uses);
         parameter.key = "parameter " + parameter.name;
-      } else if (const std::optional<std::string> module = module_of(use, uses)) {
+      } else if (const auto module = uniform ? use.module : module_of(use, uses)) {
         parameter.is_own = own && is_within(*module, *own);
         parameter.owner = parameter.is_own ? *own : *module;
         parameter.key = "module " + parameter.owner;

@@ -45,7 +45,7 @@ RT_INLINE void store(T* y, V v) {
   __builtin_memcpy(y, &v, sizeof v);
 }
 
-/// The first n floats, fewer than a vector, and zeros.
+/// The first n floats, at most a vector, and zeros.
 RT_INLINE Vector<float> load_first(const float* x, int64_t n) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vector<float>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), x));
