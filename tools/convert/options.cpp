@@ -211,11 +211,12 @@ void declare_training(tools::CommandLine& app, Options& options, TrainingArgumen
       ->suggest(tools::backends_and({}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--tie", options.tie,
-                 "Shell patterns of weight names: a weight that several layers share in the file, because "
-                 "the exporter merged equal ones, stays tied in training. Default: layers of one kind get a "
-                 "weight each, as in PyTorch; an embedding that is also the output layer, and a layer that "
-                 "is used twice, stay tied. Give the same with --export-onnx")
+  app.add_option(
+         "--tie", options.tie,
+         "Shell patterns of weight names: a weight that several layers share in the file, because "
+         "the exporter merged equal ones, stays tied in training. Default: layers of one kind get a "
+         "weight each, as in PyTorch; an embedding that is also the output layer or another embedding, "
+         "and a layer that is used twice, stay tied. Give the same with --export-onnx")
       ->delimiter(',')
       ->take_all()
       ->group(group);
