@@ -1,5 +1,6 @@
 // NonZero and Unique: their output extents are data-dependent.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -26,12 +27,16 @@ Status run_non_zero(const NodeView&, std::span<const ConstTensorView> inputs, Re
   for (int64_t i = 0; i < elements; ++i) count += non_zero(i);
   RT_ASSIGN(const TensorView y, results.make(0, {DType::I64, {rank, count}}));
   auto* to = y.as<int64_t>();
+  std::array<int64_t, kMaxRank> at{};
   for (int64_t i = 0, column = 0; column < count; ++i) {
-    if (!non_zero(i)) continue;
-    int64_t rest = i;
-    for (int axis = rank - 1; axis >= 0; rest /= x.info.shape[axis--])
-      to[axis * count + column] = rest % x.info.shape[axis];
-    ++column;
+    // Written in any case, and kept if the element is not 0: no branch to mispredict.
+    for (int axis = 0; axis < rank; ++axis) to[axis * count + column] = at[static_cast<size_t>(axis)];
+    column += non_zero(i);
+    for (int axis = rank; axis-- > 0;) {
+      int64_t& coordinate = at[static_cast<size_t>(axis)];
+      if (++coordinate < x.info.shape[axis]) break;
+      coordinate = 0;
+    }
   }
   return {};
 }
