@@ -158,16 +158,15 @@ class Untie {
     std::map<std::string, size_t> by_key;
     for (size_t i = 0; i < uses.size(); ++i) {
       const WeightUse& use = uses[i];
-      Parameter parameter;
+      Parameter parameter{.name = uniform ? use.parameter : parameter_of(use, uses)};
       const bool loose = !use.role.is_layer && !uniform;  // may be a constant of a formula
       if (!use.alias.empty()) {
         parameter.key = "alias " + use.alias;
       } else if (has_aliases || (loose && (!use.module || !own))) {
         parameter.key = "direct";
         parameter.is_own = true;
-      } else if (!use.parameter.empty()) {
+      } else if (!parameter.name.empty()) {
         parameter.is_own = use.parameter == name;
-        parameter.name = uniform ? use.parameter : parameter_of(use, uses);
         parameter.key = "parameter " + parameter.name;
       } else if (const auto module = uniform ? use.module : module_of(use, uses)) {
         parameter.is_own = own && is_within(*module, *own);
@@ -306,7 +305,6 @@ class Untie {
   static std::string name_for(const Parameter& parameter, const Parameter* first, const std::string& name) {
     const WeightUse& use = *parameter.uses[0];
     if (!parameter.name.empty()) return parameter.name;
-    if (!use.parameter.empty()) return use.parameter;
     if (parameter.owner.empty()) return name;
     const std::optional<std::string> like = first != nullptr ? first->uses[0]->module : std::nullopt;
     if (use.role.kind != "BatchNormalization" && like && !like->empty() && name.starts_with(*like + "."))

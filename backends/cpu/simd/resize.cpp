@@ -75,12 +75,11 @@ void linear_axis(const float* coordinates, const LinearGrid& grid, int d, int64_
 void linear_taps(const float* coordinates, const LinearGrid& grid, int64_t n, int32_t* index, float* weight) {
   int32_t at[2][kMostGridPoints];
   float part[2][kMostGridPoints];
-  linear_axis(coordinates, grid, 0, n, at, part);
-  __builtin_memcpy(index, at[0], static_cast<size_t>(n) * sizeof *index);
-  __builtin_memcpy(index + n, at[1], static_cast<size_t>(n) * sizeof *index);
-  __builtin_memcpy(weight, part[0], static_cast<size_t>(n) * sizeof *weight);
-  __builtin_memcpy(weight + n, part[1], static_cast<size_t>(n) * sizeof *weight);
-  for (int d = 1; d < grid.axes; ++d) {
+  for (int64_t i = 0; i < n; ++i) {
+    index[i] = 0;
+    weight[i] = 1;
+  }
+  for (int d = 0; d < grid.axes; ++d) {
     linear_axis(coordinates, grid, d, n, at, part);
     const int32_t extent = grid.extent[d];
     // Taps 2 t and 2 t + 1 take the place of tap t, from the last one on.

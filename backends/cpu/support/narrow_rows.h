@@ -12,20 +12,13 @@ namespace librt::cpu {
 
 /// Lines of a window, whose addresses are on the stack.
 inline constexpr int64_t kMostLines = 256;
-/// Multiply-adds that take as long as the sum of a vector's lanes and its store.
-inline constexpr int64_t kSumOfLanes = 8;
 /// Elements of the result that get their epilogue at a time, from L1.
 inline constexpr int64_t kFinished = 2048;
 
-/// Whether windows of `lines` lines of `length` floats are summed faster along them than along the channels
-/// of the result, by the vectors that are multiplied and added for a point: of lines, whose last vector may
-/// be mostly empty, and what the sum of the lanes costs, against those along the channels. From 1.4 times as
-/// many on, it was faster than oneDNN, by up to 8 (one thread, 28 shapes; AVX-512).
-inline bool is_faster_along_windows(int64_t lanes, int64_t lines, int64_t length, int64_t outputs) noexcept {
-  const int64_t along_windows = outputs * (lines * ((length + lanes - 1) / lanes) + kSumOfLanes),
-                along_channels = lines * length * ((outputs + lanes - 1) / lanes);
-  return 5 * along_channels >= 7 * along_windows;
-}
+/// Whether the loops can compute it, and sum points of `lines` lines of `length` floats faster along them
+/// than along the `outputs` channels of the result; beats_all: they are faster whatever the numbers.
+Status supports_lines(const NarrowConvLoops& loops, const ConvGeometry& g, int64_t outputs, int64_t lines,
+                      int64_t length, bool beats_all = false);
 
 /// A result of rows along the last axis, whose points are computed in stretches.
 struct NarrowRows {
@@ -40,6 +33,32 @@ struct NarrowRows {
     return g.batch * points_of(g, extent, g.rank - 1);
   }
   int64_t lines() const noexcept { return points_of(g, &WindowAxis::kernel, g.rank - 1); }
+
+  /// The rows of x that row `row` of y meets, along the axes before the last one, each of row_floats, with
+  /// the weights of their lines of taps, each of line_floats. to, from: the extents of y and x. meets(axis,
+  /// position in y, tap) is the position in x; negative or beyond its extent: none. Returns their number.
+  template <class Meets>
+  int64_t lines_of(int64_t row, int64_t WindowAxis::*to, int64_t WindowAxis::*from, const float* x,
+                   int64_t row_floats, const float* weight, int64_t line_floats, const Meets& meets,
+                   NarrowLine* found) const noexcept {
+    int64_t count = 0;
+    const int64_t all = lines();
+    for (int64_t line = 0; line < all; ++line) {
+      int64_t place = row, tap = line, index = 0, stride = 1;
+      bool inside = true;
+      for (int i = g.rank - 1; i-- > 0;) {
+        const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+        const int64_t at = meets(axis, place % (axis.*to), tap % axis.kernel);
+        inside = inside && at >= 0 && at < axis.*from;
+        index += at * stride;
+        stride *= axis.*from;
+        place /= axis.*to;
+        tap /= axis.kernel;
+      }
+      if (inside) found[count++] = {x + (place * stride + index) * row_floats, weight + line * line_floats};
+    }
+    return count;
+  }
 
   /// compute(row, first point in it, points, their results) writes `outputs` elements for each point of
   /// `rows` rows of `width`, of `work` multiply-adds each; they get their epilogue while they are in L1.

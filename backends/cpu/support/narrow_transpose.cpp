@@ -83,28 +83,6 @@ struct WindowsByRemainder : NarrowRows {  // the input of g is y
           }
   }
 
-  /// The rows of x that a row of y meets, with their weights. Returns their number.
-  int64_t lines_of(int64_t row, const float* x, const float* weight, NarrowLine* found) const noexcept {
-    int64_t count = 0;
-    for (int64_t line = 0; line < lines(); ++line) {
-      int64_t place = row, tap = line, index = 0, stride = 1;
-      bool inside = true;
-      for (int i = g.rank - 1; i-- > 0;) {
-        const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
-        const int64_t reach = place % axis.input + axis.pad_begin - tap % axis.kernel * axis.dilation;
-        inside = inside && reach >= 0 && reach % axis.stride == 0 && reach / axis.stride < axis.output;
-        index += reach / axis.stride * stride;
-        stride *= axis.output;
-        place /= axis.input;
-        tap /= axis.kernel;
-      }
-      if (inside)
-        found[count++] = {x + (place * stride + index) * last().output * channels(),
-                          weight + line * last().kernel * g.input_channels * channels()};
-    }
-    return count;
-  }
-
   /// y[k O + o] for `points` positions with remainder r, k from 0 on, of which the first is `begin`.
   void run_remainder(const NarrowLine* lines, int64_t count, int64_t r, int64_t begin, int64_t points,
                      float* y) const noexcept {
@@ -135,7 +113,13 @@ struct WindowsByRemainder : NarrowRows {  // the input of g is y
                float* y) const noexcept {
     const int64_t stride = last().stride, outputs = g.input_channels;
     NarrowLine lines[kMostLines];
-    const int64_t count = lines_of(row, x, weight, lines);
+    const auto meets = [](const WindowAxis& axis, int64_t position, int64_t tap) {
+      const int64_t reach = position + axis.pad_begin - tap * axis.dilation;
+      return reach % axis.stride == 0 ? reach / axis.stride : -1;
+    };
+    const int64_t count =
+        lines_of(row, &WindowAxis::input, &WindowAxis::output, x, last().output * channels(), weight,
+                 last().kernel * outputs * channels(), meets, lines);
     if (stride == 1) return run_remainder(lines, count, 0, begin, points, y);
     if (stride > last().kernel) std::fill_n(y, points * outputs, 0.0f);
     float results[kFinished];
@@ -196,17 +180,9 @@ KernelPtr make(const CpuDevice& device, const NarrowRows& rows, const void* cons
 Status supports_narrow_transpose(const CpuDevice& device, const ConvGeometry& g) {
   const auto& loops = device.simd().loops<NarrowConvLoops>();
   if (supports_side_by_side(loops, g).ok()) return {};
-  if (g.groups != 1 || g.input_channels > loops.most_outputs)
-    return unsupported("not for ", g.input_channels, " output channels in ", g.groups, " groups");
   const WindowAxis& axis = g.axes[static_cast<size_t>(g.rank - 1)];
-  if (axis.dilation != 1 && axis.kernel != 1) return unsupported("no dilation along the last axis");
-  if (const int64_t lines = points_of(g, &WindowAxis::kernel, g.rank - 1); lines > kMostLines)
-    return unsupported("windows of more than ", kMostLines, " lines");
   const int64_t length = (axis.kernel + axis.stride - 1) / axis.stride * g.output_channels;
-  if (length < loops.lanes && loops.lanes < 16) return unsupported("lines of less than a vector");
-  if (!is_faster_along_windows(loops.lanes, rows_met(g), length, g.input_channels))
-    return unsupported("not faster for lines of ", length, " to ", g.input_channels, " output channels");
-  return {};
+  return supports_lines(loops, g, g.input_channels, rows_met(g), length);
 }
 
 KernelPtr make_narrow_transpose(const CpuDevice& device, const ConvGeometry& geometry,
