@@ -1,10 +1,12 @@
 // Weights exported to an ONNX file: every element returns to where the importer read it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <optional>
 
 #include "runtime/ops/evaluate.h"
 #include "tests/unit/model_support.h"
@@ -118,6 +120,47 @@ TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
   for (int i = 0; i < model.graph().initializer_size(); ++i)
     compare(model.graph().initializer(i), trained.graph().initializer(i));
   compare(model.graph().node(3).attribute(0).t(), trained.graph().node(3).attribute(0).t());
+}
+
+// Training uses each layer's own momentum, unless one is asked for.
+TEST(Exporter, BatchNormalizationsKeepTheirMomentum) {
+  const testing::TemporaryFolder folder;
+  for (const bool in_training_mode : {false, true}) {
+    rt_onnx::ModelProto model = sample();
+    model.mutable_opset_import(0)->set_version(15);
+    const auto attribute = [&](const char* name) {
+      auto* added = model.mutable_graph()->mutable_node(1)->add_attribute();
+      added->set_name(name);
+      return added;
+    };
+    auto* momentum = attribute("momentum");
+    momentum->set_type(1);
+    momentum->set_f(0.75f);
+    if (in_training_mode) {
+      auto* mode = attribute("training_mode");
+      mode->set_type(2);
+      mode->set_i(1);
+    }
+    const std::string source = folder.path("model.onnx");
+    std::ofstream(source, std::ios::binary) << model.SerializeAsString();
+    for (const std::optional<float> asked : {std::optional<float>(), std::optional<float>(0.5f)}) {
+      ImportReport report;
+      auto imported = import_onnx(source, {}, report);
+      ASSERT_TRUE(imported.ok()) << imported.status().message();
+      ASSERT_TRUE(compiler::add_train_entry(*imported, {.batch_norm_momentum = asked}, nullptr).ok());
+      const auto found = [&](const char* entry, OpKind kind) {
+        const auto& nodes = imported->entry(entry)->nodes;
+        return std::find_if(nodes.begin(), nodes.end(),
+                            [&](const Node& node) { return node.kind() == kind; });
+      };
+      const auto infer = found("infer", OpKind::BatchNorm),
+                 train = found("train_step", OpKind::BatchNormTrain);
+      ASSERT_NE(infer, imported->entry("infer")->nodes.end());
+      ASSERT_NE(train, imported->entry("train_step")->nodes.end());
+      EXPECT_EQ(infer->as<op::BatchNormAttributes>().momentum, 0.75f);
+      EXPECT_EQ(train->as<op::BatchNormTrainAttributes>().momentum, asked.value_or(0.75f));
+    }
+  }
 }
 
 std::string external(const rt_onnx::TensorProto& tensor, const std::string& key) {

@@ -232,9 +232,8 @@ void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
       ->delimiter(',')
       ->take_all();
   add(app.add_option("--batch-norm-momentum", options.batch_norm_momentum,
-                     "Weight of the old running values"))
-      ->check(tools::between(0.0, 1.0))
-      ->capture_default_str();
+                     "Weight of the old running values in all layers; default: what the model has for each"))
+      ->check(tools::between(0.0, 1.0));
   add(app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
                    "Running variance with n - 1, as in PyTorch; ONNX divides by n"));
   auto* aware = add(app.add_flag("--quantize-aware", options.quantize_aware,

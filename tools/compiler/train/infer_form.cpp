@@ -40,8 +40,10 @@ void read_masters(const Training& training, Builder& builder, Node& node) {
 /// ones, these stay the same. Empty for any other node.
 std::vector<ValueId> without_training_mode(Builder& builder, const Node& node) {
   if (node.kind() != OpKind::BatchNormTrain) return {};
+  const auto& training = node.as<op::BatchNormTrainAttributes>();
   op::BatchNormAttributes attributes;
-  attributes.epsilon = node.as<op::BatchNormTrainAttributes>().epsilon;
+  attributes.epsilon = training.epsilon;
+  attributes.momentum = training.momentum;
   std::vector<ValueId> outputs = builder.emit_many(make_op(attributes), node.inputs, 1);
   outputs.push_back(node.inputs[kRunningMean]);
   outputs.push_back(node.inputs[kRunningVariance]);

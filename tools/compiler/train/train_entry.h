@@ -12,6 +12,7 @@
 // `micro_batches` is their number).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ struct TrainOptions {
   DataParallelOptions data_parallel;
   /// Attention in smaller operators is recognized before differentiation: its gradient keeps no scores.
   bool find_attention = true;
-  bool accumulate = false;           ///< also the entries `accumulate` and `update`
-  float batch_norm_momentum = 0.9f;  ///< weight of the old running value
+  bool accumulate = false;                   ///< also the entries `accumulate` and `update`
+  std::optional<float> batch_norm_momentum;  ///< weight of the old running value; none: each layer's own
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n
   bool quantize_aware = false;       ///< the model has fake quantization (quantize_aware.h), or gets it
   float range_momentum = 0.99f;      ///< weight of its old ranges; 1: ranges that are known stay

@@ -32,9 +32,10 @@ class TrainingForm {
   /// With the batch's statistics; the running values become states' updates. A layer that is used again
   /// continues from the running values that its previous use updated.
   std::vector<ValueId> batch_norm(const Node& node) {
+    const auto& inference = node.as<op::BatchNormAttributes>();
     op::BatchNormTrainAttributes attributes;
-    attributes.epsilon = node.as<op::BatchNormAttributes>().epsilon;
-    attributes.momentum = training_.options.batch_norm_momentum;
+    attributes.epsilon = inference.epsilon;
+    attributes.momentum = training_.options.batch_norm_momentum.value_or(inference.momentum);
     attributes.unbiased = training_.options.batch_norm_unbiased;
     std::vector<ValueId> inputs = node.inputs;
     const auto update_of = [&](size_t input) {

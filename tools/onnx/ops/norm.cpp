@@ -28,6 +28,7 @@ Status batch_norm(NodeContext& c) {
   if (!training) {
     op::BatchNormAttributes attributes;
     attributes.epsilon = epsilon;
+    attributes.momentum = momentum;
     const ValueId y = c.emit.emit(attributes, {x, c.input(1), c.input(2), c.input(3), c.input(4)});
     return c.result(to_channels_first(c.emit, y));
   }

@@ -165,8 +165,9 @@ Result<bool> write_average_pool(NodeWriter& n) {
 Result<bool> write_batch_norm(NodeWriter& n) {
   if (n.rank() < 2) return false;
   const Names inputs = {n.in_first(0), n.in(1), n.in(2), n.in(3), n.in(4)};
+  const auto& norm = n.as<op::BatchNormAttributes>();
   n.add("BatchNormalization", inputs, {n.out_first()},
-        {{"epsilon", n.as<op::BatchNormAttributes>().epsilon}});
+        {{"epsilon", norm.epsilon}, {"momentum", norm.momentum}});
   return true;
 }
 
