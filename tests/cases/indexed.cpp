@@ -31,10 +31,10 @@ CaseInput indices(Shape shape, std::vector<double> values, DType dtype = DType::
 }
 
 /// Indices below `extent`, unordered and with many duplicates.
-CaseInput mixed(Shape shape, int64_t extent) {
+CaseInput mixed(Shape shape, int64_t extent, DType dtype = DType::I64) {
   std::vector<double> values;
   for (int64_t i = 0; i < shape.elements(); ++i) values.push_back(static_cast<double>(i * i * 7 % extent));
-  return indices(shape, std::move(values));
+  return indices(shape, std::move(values), dtype);
 }
 
 void add_scatter(std::vector<Case>& cases) {
@@ -94,6 +94,9 @@ void add_gather(std::vector<Case>& cases) {
       make_case("gather_elements_smaller", on_axis<Gather>(1), {f32({4, 5, 6}), mixed({2, 8, 3}, 5)}));
   cases.push_back(make_case("gather_elements_u8", on_axis<Gather>(0),
                             {in_range(tensor(DType::U8, {7}), 0, 50), mixed({9}, 7)}));
+  cases.push_back(make_case("gather_elements_long", on_axis<Gather>(1), {f32({2, 40}), mixed({2, 700}, 40)}));
+  cases.push_back(
+      make_case("gather_elements_wide", on_axis<Gather>(0), {f32({3, 300}), mixed({2, 300}, 3, DType::I32)}));
   op::GatherNDAttributes batch;
   batch.batch_dimensions = 1;
   cases.push_back(make_case("gather_nd", op::GatherNDAttributes{},

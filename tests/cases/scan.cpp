@@ -30,6 +30,11 @@ void add_scan(std::vector<Case>& cases, const char* name, double low, double hig
   add("narrow", 1, false, true, x({3, 70, 3}));
   add("narrow_i32", 1, true, false, in_range(tensor(DType::I32, {40, 9, 5}), -1, 1));
   add("short_lines", 1, true, true, x({150, 6}));
+  // Rows of several vectors, and longer than the totals that are kept at once.
+  add("wide", 1, true, true, x({2, 5, 150}));
+  add("wide_i64", 0, false, false, in_range(tensor(DType::I64, {7, 45}), -1, 1));
+  add("very_wide", 0, false, true, x({3, 1100}));
+  cases.back().gradient = false;
   add("long", 1, false, false, x({2, 700}));
   cases.back().gradient = false;
   add("long_reverse", 0, true, true, x({333}));

@@ -1,9 +1,11 @@
 // GatherElements, GatherND, ScatterElements and ScatterND. Indices out of range are clamped, as in Gather.
 // Updates of one location by several indices are made by one thread, in index order, so that results do not
 // depend on the thread count.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/select.h"
 #include "backends/cpu/support/element_types.h"
 #include "runtime/geometry/indexing.h"
 
@@ -22,6 +24,9 @@ struct Indices {
   const void* data;
   bool wide;
 
+  const void* from(int64_t i) const noexcept {
+    return static_cast<const std::byte*>(data) + i * (wide ? 8 : 4);
+  }
   int64_t index_at(int64_t i, int64_t extent) const noexcept {
     return wide ? selected_position(static_cast<const int64_t*>(data)[i], extent)
                 : selected_position(static_cast<const int32_t*>(data)[i], extent);
@@ -42,54 +47,55 @@ Indices indices_of(const Call& call, DType dtype) noexcept {
 
 /// body(at, data_at) for all elements of the indices, split among threads so that each line along the axis is
 /// walked in order by one thread. Adjacent lines are walked together, because their elements are adjacent.
-template <class Index, class Body>
-void for_elements(const ElementPlan& plan, const Index* indices, const Body& body) noexcept {
+/// Where indices lie next to each other, their offsets are computed ahead in vectors.
+template <class Body>
+void for_elements(const ElementPlan& plan, const Indices& indices, const SelectLoops& loops,
+                  const Body& body) noexcept {
   const auto axis = static_cast<size_t>(plan.axis);
   const int64_t count = plan.indices[axis], extent = plan.data[axis];
   const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
   if (extent == 0) return;  // nothing to address; the shape rule allows no indices
+  const auto offsets_of = loops.element_offsets[indices.wide ? 1 : 0];
   const int64_t run = plan.axis == plan.rank - 1 ? 1 : plan.indices[static_cast<size_t>(plan.rank - 1)];
+  // `n` indices from `first` on; the next one addresses data `step` elements further.
+  const auto adjacent = [&](int64_t first, int64_t n, int64_t data, int64_t step) noexcept {
+    constexpr int64_t kAtOnce = 256;
+    int64_t offsets[kAtOnce];
+    for (int64_t done = 0; done < n; done += kAtOnce) {
+      const int64_t some = std::min(kAtOnce, n - done);
+      offsets_of(indices.from(first + done), extent, data_stride, step, offsets, some);
+      const int64_t from = data + done * step;
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < some; ++k) body(first + done + k, from + offsets[k]);
+    }
+  };
   parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t line = begin; line < end;) {
       const ElementPlan::Start start = plan.start_of(line);
       const int64_t lines = std::min(run - line % run, end - line);
-      if (lines == 1) {
-        const Index* from = indices + start.index;
-        for (int64_t j = 0; j < count; ++j) {
-          const int64_t at = j * index_stride;
-          body(start.index + at, start.data + selected_position(from[at], extent) * data_stride);
-        }
+      if (index_stride == 1) {
+        adjacent(start.index, count, start.data, 0);
       } else {
-        for (int64_t j = 0; j < count; ++j)
-          for (int64_t k = 0; k < lines; ++k) {
-            const int64_t at = start.index + j * index_stride + k;
-            body(at, start.data + k + selected_position(indices[at], extent) * data_stride);
-          }
+        for (int64_t j = 0; j < count; ++j) adjacent(start.index + j * index_stride, lines, start.data, 1);
       }
       line += lines;
     }
   });
 }
-template <class Body>
-void for_elements(const ElementPlan& plan, const Indices& indices, const Body& body) noexcept {
-  if (indices.wide)
-    for_elements(plan, static_cast<const int64_t*>(indices.data), body);
-  else
-    for_elements(plan, static_cast<const int32_t*>(indices.data), body);
-}
 
-Result<KernelPtr> create_gather_elements(CpuDevice&, const NodeView& node, Producers) {
+Result<KernelPtr> create_gather_elements(CpuDevice& device, const NodeView& node, Producers) {
   const Shape& x = node.shape(0);
   const ElementPlan plan = element_plan(
       x, node.shape(1), *normalized_axis(node.as<op::GatherElementsAttributes>().axis, x.rank()));
+  const auto& loops = device.simd().loops<SelectLoops>();
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, index_type = node.dtype(1), elements = node.input(1).elements(),
+    return make_kernel([=, &loops, index_type = node.dtype(1), elements = node.input(1).elements(),
                         data_elements = x.elements()](const Call& call) noexcept {
       const T* data = call.in<T>(0);
       T* y = call.out<T>();
       if (data_elements == 0) std::fill_n(y, elements, T{0});
-      for_elements(plan, indices_of(call, index_type),
+      for_elements(plan, indices_of(call, index_type), loops,
                    [=](int64_t at, int64_t data_at) noexcept { y[at] = data[data_at]; });
     });
   });
@@ -155,19 +161,20 @@ void copy_data(const Call& call, int64_t elements) noexcept {
     std::memcpy(call.out<T>(), call.in<T>(0), static_cast<size_t>(elements) * sizeof(T));
 }
 
-Result<KernelPtr> create_scatter_elements(CpuDevice&, const NodeView& node, Producers) {
+Result<KernelPtr> create_scatter_elements(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<op::ScatterElementsAttributes>();
   const Shape& x = node.shape(0);
   const ElementPlan plan = element_plan(x, node.shape(1), *normalized_axis(attributes.axis, x.rank()));
+  const auto& loops = device.simd().loops<SelectLoops>();
   return with_element(attributes.reduction, node.dtype(0), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel(
-        [=, reduction = attributes.reduction, index_type = node.dtype(1),
+        [=, &loops, reduction = attributes.reduction, index_type = node.dtype(1),
          elements = x.elements()](const Call& call) noexcept {
           copy_data<T>(call, elements);
           T* y = call.out<T>();
           const T* updates = call.in<T>(2);
-          for_elements(plan, indices_of(call, index_type), [=](int64_t at, int64_t data_at) noexcept {
+          for_elements(plan, indices_of(call, index_type), loops, [=](int64_t at, int64_t data_at) noexcept {
             accumulate(reduction, y[data_at], updates[at]);
           });
         },

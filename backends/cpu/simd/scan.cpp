@@ -59,7 +59,22 @@ void scan_row(const void* x, void* y, int64_t n, bool exclusive, bool reverse) {
                                                                  n, exclusive);
 }
 
-/// Floor: x read and y written once; the totals stay in L1.
+/// kVectors vectors of neighbouring columns, whose totals stay in registers. y may be x.
+template <class T, bool kProduct, int kVectors>
+void scan_block(const T* x, T* y, int64_t extent, int64_t step, bool exclusive) {
+  using V = Vector<T>;
+  V total[kVectors];
+  for (V& each : total) each = V{} + T{kProduct};
+  for (int64_t row = 0; row < extent; ++row, x += step, y += step)
+    for (int v = 0; v < kVectors; ++v) {
+      const V next = combine<kProduct>(total[v], load<V>(x + v * kLanes<T>));
+      store(y + v * kLanes<T>, exclusive ? total[v] : next);
+      total[v] = next;
+    }
+}
+
+/// Floor: x read and y written once; the totals stay in L1, those of short rows in registers: a pass over
+/// part of a long row would read a line of each page.
 template <class T, bool kProduct>
 void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, int64_t n, bool exclusive,
                   bool reverse, bool past_caches) {
@@ -67,7 +82,16 @@ void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, in
   auto* y = static_cast<T*>(to);
   constexpr int64_t kRun = 4096 / static_cast<int64_t>(sizeof(T));
   alignas(kLineBytes) T total[kRun], line[kRun];
-  for (int64_t first = 0; first < n; first += kRun) {
+  int64_t first = 0;
+  if (!past_caches && stride <= kRun) {
+    constexpr int kVectors = 4;
+    const int64_t start = reverse ? (extent - 1) * stride : 0, step = reverse ? -stride : stride;
+    for (; first + kVectors * kLanes<T> <= n; first += kVectors * kLanes<T>)
+      scan_block<T, kProduct, kVectors>(x + start + first, y + start + first, extent, step, exclusive);
+    for (; first + kLanes<T> <= n; first += kLanes<T>)
+      scan_block<T, kProduct, 1>(x + start + first, y + start + first, extent, step, exclusive);
+  }
+  for (; first < n; first += kRun) {
     const int64_t count = n - first < kRun ? n - first : kRun;
     for (int64_t i = 0; i < count; ++i) total[i] = kProduct ? 1 : 0;
     for (int64_t step = 0; step < extent; ++step) {

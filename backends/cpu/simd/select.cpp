@@ -110,6 +110,20 @@ void top_few(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
   }
 }
 
+template <class Index>
+void element_offsets(const void* from, int64_t extent, int64_t stride, int64_t step, int64_t* offsets,
+                     int64_t n) {
+  const auto* indices = static_cast<const Index*>(from);
+  const int64_t last = extent - 1;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t index = indices[i];
+    const int64_t from_start = index + (index < 0 ? extent : 0);
+    const int64_t not_below = from_start < 0 ? 0 : from_start;
+    offsets[i] = (not_below < last ? not_below : last) * stride + i * step;
+  }
+}
+
 constexpr SelectLoops make_loops() {
   SelectLoops table{};
   table.top_candidates = &top_candidates;
@@ -118,6 +132,8 @@ constexpr SelectLoops make_loops() {
   table.select[1] = &select_elements<uint16_t>;
   table.select[2] = &select_elements<uint32_t>;
   table.select[3] = &select_elements<uint64_t>;
+  table.element_offsets[0] = &element_offsets<int32_t>;
+  table.element_offsets[1] = &element_offsets<int64_t>;
   return table;
 }
 

@@ -16,6 +16,10 @@ struct SelectLoops {
   /// y = condition ? a : b for elements of 1, 2, 4, 8 bytes; a and b advance or are one element each.
   void (*select[4])(const uint8_t* condition, const void* a, const void* b, void* y, int64_t n,
                     bool a_advances, bool b_advances);
+  /// offsets[i] = selected_position(indices[i], extent) stride + i step, of indices of 4 ([0]) or 8 ([1])
+  /// bytes; extent > 0.
+  void (*element_offsets[2])(const void* indices, int64_t extent, int64_t stride, int64_t step,
+                             int64_t* offsets, int64_t n);
 };
 RT_DECLARE_LOOPS(SelectLoops);
 
