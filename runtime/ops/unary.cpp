@@ -23,6 +23,15 @@ constexpr DTypeSet only_bool() {
   return DTypeSet{DType::Bool};
 }
 
+/// g / (2 y), infinite at 0. Of a norm, a standard deviation or a distance 0, a subgradient there.
+void gradient_of_sqrt(GradContext& c) {
+  Emitter& e = c.emit;
+  const ValueId y = c.output(), gradient = e.div(c.grad(), e.add(y, y));
+  if (!c.of_squares) return c.set(0, gradient);
+  const ValueId zero = e.scalar_like(0, y);
+  c.set(0, e.emit(op::WhereAttributes{}, {e.emit(op::EqualAttributes{}, {y, zero}), zero, gradient}));
+}
+
 }  // namespace
 
 // Derivatives use the output y where they can, so that the input need not be kept.
@@ -46,11 +55,7 @@ RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.
                          .domain = {.low = 0.1, .high = 4}};
 
 RT_PAGE(Sqrt) = float_page<Function::Sqrt>(OpKind::Sqrt);
-RT_COMPILER_PAGE(Sqrt) = {.gradient =
-                              [](GradContext& c) {  // g / (2 y)
-                                c.set(0, c.emit.div(c.grad(), c.emit.add(c.output(), c.output())));
-                              },
-                          .domain = {.low = 0.1, .high = 4}};
+RT_COMPILER_PAGE(Sqrt) = {.gradient = gradient_of_sqrt, .domain = {.low = 0.1, .high = 4}};
 
 RT_PAGE(Reciprocal) = float_page<Function::Reciprocal>(OpKind::Reciprocal);
 RT_COMPILER_PAGE(Reciprocal) = {

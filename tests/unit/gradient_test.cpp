@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "runtime/core/element.h"
 #include "tests/cases/case.h"
@@ -159,6 +161,56 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
     }
     compare_with_differences(c, test, graph_inputs[i], gradient);
   }
+}
+
+/// The gradient of sum(f(x)) at x.
+std::vector<double> gradient_at(const std::vector<double>& x, Shape shape,
+                                const std::function<ValueId(compiler::Builder&, ValueId)>& f) {
+  Graph graph;
+  compiler::Builder builder(graph);
+  std::vector<Dim> dims;
+  for (int64_t extent : shape) dims.push_back({.extent = extent});
+  const ValueId input = builder.input("x", DType::F64, dims);
+  const ValueId loss = builder.emit(op::ReduceSumAttributes{.keep_dims = false}, {f(builder, input)});
+  const auto gradients = compiler::differentiate(builder, loss, std::array{input});
+  EXPECT_TRUE(gradients.ok()) << gradients.status().message();
+  if (!gradients.ok()) return {};
+  builder.output((*gradients)[0]);
+  ops::HostTensor point({.dtype = DType::F64, .shape = shape});
+  for (size_t i = 0; i < x.size(); ++i)
+    store_element(point.bytes.data(), DType::F64, static_cast<int64_t>(i), x[i]);
+  const std::vector<ops::HostTensor> result = evaluate(graph, {point});
+  std::vector<double> values(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    values[i] = load_element(result[0].bytes.data(), DType::F64, static_cast<int64_t>(i));
+  return values;
+}
+
+/// As in PyTorch's norm, std and cdist: a subgradient of 0, where the root's derivative is infinite.
+TEST(Differentiate, RootsOfSumsOfSquaresHaveNoGradientAtZero) {
+  using Values = std::vector<double>;
+  const auto root = [](compiler::Builder& b, ValueId x) { return b.emit(op::SqrtAttributes{}, {x}); };
+  const auto norm = [&](compiler::Builder& b, ValueId x) { return root(b, b.reduce_sum(b.mul(x, x), {1})); };
+  EXPECT_EQ(gradient_at({0, 0, 3, -0.0}, {2, 2}, norm), (Values{0, 0, 1, 0}));
+  const auto clamped = [&](compiler::Builder& b, ValueId x) {  // as normalize() divides by it
+    return b.div(x, b.emit(op::MaximumAttributes{}, {norm(b, x), b.scalar(0.5, DType::F64)}));
+  };
+  EXPECT_EQ(gradient_at({0, 0}, {1, 2}, clamped), (Values{2, 2}));
+  const auto deviation = [&](compiler::Builder& b, ValueId x) {
+    const ValueId centered = b.sub(x, b.reduce_mean(x, {1}));
+    const ValueId squares = b.emit(op::PowAttributes{}, {centered, b.scalar(2, DType::F64)});
+    return root(b,
+                b.div(b.mul(b.reduce_mean(squares, {1}), b.scalar(2, DType::F64)), b.scalar(1, DType::F64)));
+  };
+  EXPECT_EQ(gradient_at({5, 5}, {1, 2}, deviation), (Values{0, 0}));
+  const auto magnitude = [&](compiler::Builder& b, ValueId x) {
+    return root(b, b.add(b.mul(x, x), b.mul(x, x)));
+  };
+  EXPECT_EQ(gradient_at({0}, {1}, magnitude), Values{0});
+  // No sum of squares: its terms may differ from 0.
+  EXPECT_EQ(gradient_at({0}, {1}, root), Values{std::numeric_limits<double>::infinity()});
+  const auto twice = [&](compiler::Builder& b, ValueId x) { return root(b, b.add(x, x)); };
+  EXPECT_EQ(gradient_at({0}, {1}, twice), Values{std::numeric_limits<double>::infinity()});
 }
 
 /// The gradient of sum(x * detached(x * x)) is x * x.

@@ -1,7 +1,10 @@
 #include "tools/compiler/train/autodiff.h"
 
+#include <algorithm>
+
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 
 namespace librt::compiler {
 namespace {
@@ -28,6 +31,7 @@ class Walker {
                            !detached.contains(builder.value(output).name);
         if (flows && is_float(builder.value(output).dtype)) depends_[output] = true;
       }
+      if (node.outputs.size() == 1 && is_sum_of_squares(node)) squares_.insert(node.outputs[0]);
     }
   }
 
@@ -45,6 +49,30 @@ class Walker {
   }
 
  private:
+  // x x, x^2, and sums, means, multiples and movements of such.
+  bool is_sum_of_squares(const Node& node) const {
+    const auto of_squares = [&](size_t i) { return squares_.contains(node.inputs[i]); };
+    const auto is_number = [&](size_t i) {
+      return ops::constant_number(builder_, node.inputs[i]).has_value();
+    };
+    switch (node.kind()) {
+      case OpKind::Mul:
+        return node.inputs[0] == node.inputs[1] || (of_squares(0) && is_number(1)) ||
+               (of_squares(1) && is_number(0));
+      case OpKind::Pow: return ops::constant_number(builder_, node.inputs[1]) == 2.0;
+      case OpKind::Add: return of_squares(0) && of_squares(1);
+      case OpKind::Div: return of_squares(0) && is_number(1);
+      case OpKind::ReduceSum:
+      case OpKind::ReduceMean:
+      case OpKind::Cast: return of_squares(0);
+      default:
+        return ops::moves_elements(node.kind()) && std::ranges::all_of(node.inputs, [&](ValueId input) {
+                 return input == kNoValue || !is_float(builder_.value(input).dtype) ||
+                        squares_.contains(input);
+               });
+    }
+  }
+
   // Names every operator without a gradient on a path from a wanted value to the loss.
   Status check_coverage() const {
     std::vector<bool> leads(depends_.size());
@@ -105,7 +133,8 @@ class Walker {
                              .node = node,
                              .grad_outputs = grads,
                              .needed = {needed.get(), count},
-                             .grad_inputs = results};
+                             .grad_inputs = results,
+                             .of_squares = squares_.contains(node.inputs[0])};
     page->gradient(context);
     RT_TRY(Status(builder_.status()).in(text("gradient of ", describe(node))));
     for (size_t i = 0; i < count; ++i)
@@ -146,6 +175,7 @@ class Walker {
   size_t node_count_;
   std::vector<bool> depends_;       ///< on a wanted value; only for values that exist before the walk
   std::vector<ValueId> gradients_;  ///< by value
+  std::set<ValueId> squares_;       ///< sums of squares that depend on a wanted value
 };
 
 }  // namespace
