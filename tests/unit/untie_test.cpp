@@ -393,6 +393,42 @@ TEST(Untie, MetadataTellParametersExactly) {
   EXPECT_NE(net.report.lost[0].find("optimize=False"), std::string::npos) << net.report.lost[0];
 }
 
+// PyTorch's newer exporter writes a GroupNorm as an InstanceNormalization by ones and zeros, which several
+// layers share, also with a parameter that is all ones.
+TEST(Untie, NeutralOperandsOfGroupNormsAreNoParameters) {
+  for (const char* shared : {"val_1", "alpha"}) {
+    Net net;
+    net.graph().mutable_input(0)->Clear();
+    test::set_value(*net.graph().mutable_input(0), "x", {-1, 4, 4});
+    auto* entry = net.graph().add_metadata_props();
+    entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    entry->set_value(
+        "\n# inputs\np_n_0_weight: PARAMETER target='n.0.weight'\np_n_0_bias: PARAMETER target='n.0.bias'\n"
+        "p_n_1_weight: PARAMETER target='n.1.weight'\np_n_1_bias: PARAMETER target='n.1.bias'\n"
+        "p_alpha: PARAMETER target='alpha'\nx: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+    net.weight("alpha", {4}, true);
+    if (shared == std::string("val_1")) net.weight("val_1", {4}, true);
+    net.weight("val_2", {4}, false);
+    net.weight("n.0.weight", {4}, false);
+    net.weight("n.1.weight", {4}, false);
+    const auto call = [](rt_onnx::NodeProto& node, const char* text) {
+      auto* made = node.add_metadata_props();
+      made->set_key("pkg.torch.onnx.fx_node");
+      made->set_value(text);
+    };
+    const char* const first =
+        "%g : call_function[target=torch.ops.aten.group_norm.default](args = (%x, 4, %p_n_0_weight))";
+    const char* const second =
+        "%h : call_function[target=torch.ops.aten.group_norm.default](args = (%g, 4, %p_n_1_weight))";
+    call(net.node("InstanceNormalization", {"x", shared, "val_2"}, "a"), first);
+    call(net.node("Mul", {"a", "n.0.weight"}, "b"), first);
+    call(net.node("InstanceNormalization", {"b", shared, "val_2"}, "c"), second);
+    call(net.node("Mul", {"c", "n.1.weight"}, "d"), second);
+    call(net.node("Mul", {"d", "alpha"}, "y"), "%m : aten.mul(%h, %p_alpha)");
+    EXPECT_EQ(net.trained(), (Names{"alpha", "n.0.weight", "n.1.weight"})) << shared;
+  }
+}
+
 TEST(Untie, BuffersAreNotTrainedAndSingleParametersAre) {
   Net net;
   auto* entry = net.graph().add_metadata_props();

@@ -213,6 +213,7 @@ bool CodeConstants::contains(const FloatTensor& tensor) {
   const auto all = [&](const auto& condition) { return std::all_of(uses.begin(), uses.end(), condition); };
   if (all([](const WeightUse& use) { return use.node->op_type() == "OneHot" && use.input == 2; }))
     return true;
+  if (all([](const WeightUse& use) { return use.role.is_neutral; })) return true;
   if (all(is_initial_state) && is_zero(*tensor.tensor)) return true;
   const bool is_weight = !all([](const WeightUse& use) { return !is_weight_of_layer(use); });
   switch (exporter_) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -106,7 +107,8 @@ class Untie {
   }
 
   void split(const std::string& name, const rt_onnx::TensorProto& tensor) {
-    const std::vector<WeightUse> uses = uses_.of(name);
+    std::vector<WeightUse> uses = uses_.of(name);
+    separate_neutral(name, tensor, uses);
     if (uses.empty() || (uses.size() == 1 && !has_better_name(uses[0], name))) return;
     const auto is_layer = [](const WeightUse& use) { return use.role.is_layer; };
     // A single element is a parameter only if all uses are operands of layers; larger tensors need one such
@@ -125,6 +127,21 @@ class Untie {
       give_each_its_own(name, tensor, parameters, report.parameters);
     if (!splits) report.parameters.clear();
     if (parameters.size() > 1 || !report.kept.empty()) report_.push_back(std::move(report));
+  }
+
+  /// The exporter stores ones and zeros that no parameter stands for with a parameter that equals them: they
+  /// get a tensor of their own.
+  void separate_neutral(const std::string& name, const rt_onnx::TensorProto& tensor,
+                        std::vector<WeightUse>& uses) {
+    const auto is_neutral = [](const WeightUse& use) { return use.role.is_neutral && is_direct(use); };
+    const auto neutral = std::stable_partition(uses.begin(), uses.end(), std::not_fn(is_neutral));
+    if (neutral != uses.begin() && neutral != uses.end()) {
+      rt_onnx::TensorProto* copy = graph_.add_initializer();
+      *copy = tensor;
+      copy->set_name(unique(name));
+      for (auto use = neutral; use != uses.end(); ++use) use->node->set_input(use->input, copy->name());
+    }
+    uses.erase(neutral, uses.end());
   }
 
   /// The module of a use; that of its first call where another use is one. Not for uniform weights, which

@@ -305,6 +305,8 @@ WeightRole WeightUses::role_of(const rt_onnx::NodeProto& node, int input) const 
     if (op != "Einsum" && input > 1) return layer("bias", "bias");
     return layer(is_one_of(op, {"MatMul", "Gemm", "Einsum"}) ? "MatMul" : op, "weight");
   }
+  if (op == "InstanceNormalization" && input > 0 && is_call_of(node, "aten.group_norm."))
+    return {.kind = op, .slot = slot, .leaf = "", .is_neutral = true};
   if (is_one_of(op,
                 {"LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization"}))
     return layer(op, input == 1 ? "weight" : "bias");

@@ -22,6 +22,9 @@ struct WeightRole {
   std::string leaf;  ///< its name in PyTorch: "weight", "bias", "running_mean"; empty: not known
   bool is_layer = false;      ///< always a parameter; else it may be a constant of a formula
   bool is_statistic = false;  ///< a running statistic, which every node updates
+  /// Ones or zeros for an operand that the node must have: PyTorch's newer exporter writes a GroupNorm as an
+  /// InstanceNormalization without a scale and a bias of its own.
+  bool is_neutral = false;
 };
 
 struct WeightUse {
