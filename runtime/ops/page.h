@@ -160,7 +160,7 @@ struct GradContext {
   std::span<const ValueId> grad_outputs;
   std::span<const bool> needed;    ///< which inputs need a gradient
   std::span<ValueId> grad_inputs;  ///< the rule's result; kNoValue where it leaves one out
-  bool of_squares = false;         ///< input 0 is a sum of squares: where it is 0, so are all its terms
+  bool is_nonnegative = false;     ///< input 0 is at least 0 by construction, so that 0 is its minimum
 
   ValueId input(size_t i) const { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
   ValueId output(size_t i = 0) const { return node.outputs[i]; }

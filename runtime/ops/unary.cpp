@@ -23,11 +23,12 @@ constexpr DTypeSet only_bool() {
   return DTypeSet{DType::Bool};
 }
 
-/// g / (2 y), infinite at 0. Of a norm, a standard deviation or a distance 0, a subgradient there.
+/// g / (2 y), infinite at 0; where 0 is a minimum, as of a norm, a standard deviation or a distance, its
+/// subgradient 0.
 void gradient_of_sqrt(GradContext& c) {
   Emitter& e = c.emit;
   const ValueId y = c.output(), gradient = e.div(c.grad(), e.add(y, y));
-  if (!c.of_squares) return c.set(0, gradient);
+  if (!c.is_nonnegative) return c.set(0, gradient);
   const ValueId zero = e.scalar_like(0, y);
   c.set(0, e.emit(op::WhereAttributes{}, {e.emit(op::EqualAttributes{}, {y, zero}), zero, gradient}));
 }

@@ -186,8 +186,8 @@ std::vector<double> gradient_at(const std::vector<double>& x, Shape shape,
   return values;
 }
 
-/// As in PyTorch's norm, std and cdist: a subgradient of 0, where the root's derivative is infinite.
-TEST(Differentiate, RootsOfSumsOfSquaresHaveNoGradientAtZero) {
+/// As in PyTorch's norm, std and cdist: the subgradient 0, where the root's derivative is infinite.
+TEST(Differentiate, RootsHaveNoGradientAtTheirMinimum) {
   using Values = std::vector<double>;
   const auto root = [](compiler::Builder& b, ValueId x) { return b.emit(op::SqrtAttributes{}, {x}); };
   const auto norm = [&](compiler::Builder& b, ValueId x) { return root(b, b.reduce_sum(b.mul(x, x), {1})); };
@@ -207,8 +207,12 @@ TEST(Differentiate, RootsOfSumsOfSquaresHaveNoGradientAtZero) {
     return root(b, b.add(b.mul(x, x), b.mul(x, x)));
   };
   EXPECT_EQ(gradient_at({0}, {1}, magnitude), Values{0});
-  // No sum of squares: its terms may differ from 0.
+  // It may be less than 0.
   EXPECT_EQ(gradient_at({0}, {1}, root), Values{std::numeric_limits<double>::infinity()});
+  const auto bounded = [&](compiler::Builder& b, ValueId x) {  // cdist by matmuls
+    return root(b, b.emit(op::MaximumAttributes{}, {x, b.scalar(0, DType::F64)}));
+  };
+  EXPECT_EQ(gradient_at({-1, 0, 4}, {3}, bounded), (Values{0, 0, 0.25}));
   const auto twice = [&](compiler::Builder& b, ValueId x) { return root(b, b.add(x, x)); };
   EXPECT_EQ(gradient_at({0}, {1}, twice), Values{std::numeric_limits<double>::infinity()});
 }

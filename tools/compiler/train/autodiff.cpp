@@ -31,7 +31,7 @@ class Walker {
                            !detached.contains(builder.value(output).name);
         if (flows && is_float(builder.value(output).dtype)) depends_[output] = true;
       }
-      if (node.outputs.size() == 1 && is_sum_of_squares(node)) squares_.insert(node.outputs[0]);
+      if (node.outputs.size() == 1 && is_nonnegative(node)) nonnegative_.insert(node.outputs[0]);
     }
   }
 
@@ -49,26 +49,29 @@ class Walker {
   }
 
  private:
-  // x x, x^2, and sums, means, multiples and movements of such.
-  bool is_sum_of_squares(const Node& node) const {
-    const auto of_squares = [&](size_t i) { return squares_.contains(node.inputs[i]); };
-    const auto is_number = [&](size_t i) {
-      return ops::constant_number(builder_, node.inputs[i]).has_value();
-    };
+  // By construction: a square, an absolute value, what a bound of 0 leaves, and sums, multiples and movements
+  // of such.
+  bool is_nonnegative(const Node& node) const {
+    const auto is_one = [&](size_t i) { return nonnegative_.contains(node.inputs[i]); };
+    const auto is_factor = [&](size_t i) { return !depends_[node.inputs[i]]; };
+    const auto number = [&](size_t i) { return ops::constant_number(builder_, node.inputs[i]).value_or(-1); };
     switch (node.kind()) {
+      case OpKind::Abs:
+      case OpKind::Relu: return true;
+      case OpKind::Clip: return node.as<op::ClipAttributes>().minimum >= 0;
+      case OpKind::Pow: return number(1) == 2;
+      case OpKind::Maximum: return is_one(0) || is_one(1) || number(0) == 0 || number(1) == 0;
       case OpKind::Mul:
-        return node.inputs[0] == node.inputs[1] || (of_squares(0) && is_number(1)) ||
-               (of_squares(1) && is_number(0));
-      case OpKind::Pow: return ops::constant_number(builder_, node.inputs[1]) == 2.0;
-      case OpKind::Add: return of_squares(0) && of_squares(1);
-      case OpKind::Div: return of_squares(0) && is_number(1);
+        return node.inputs[0] == node.inputs[1] || (is_one(0) && is_factor(1)) || (is_one(1) && is_factor(0));
+      case OpKind::Div: return is_one(0) && is_factor(1);
+      case OpKind::Add: return is_one(0) && is_one(1);
       case OpKind::ReduceSum:
       case OpKind::ReduceMean:
-      case OpKind::Cast: return of_squares(0);
+      case OpKind::Cast: return is_one(0);
       default:
         return ops::moves_elements(node.kind()) && std::ranges::all_of(node.inputs, [&](ValueId input) {
                  return input == kNoValue || !is_float(builder_.value(input).dtype) ||
-                        squares_.contains(input);
+                        nonnegative_.contains(input);
                });
     }
   }
@@ -134,7 +137,7 @@ class Walker {
                              .grad_outputs = grads,
                              .needed = {needed.get(), count},
                              .grad_inputs = results,
-                             .of_squares = squares_.contains(node.inputs[0])};
+                             .is_nonnegative = nonnegative_.contains(node.inputs[0])};
     page->gradient(context);
     RT_TRY(Status(builder_.status()).in(text("gradient of ", describe(node))));
     for (size_t i = 0; i < count; ++i)
@@ -175,7 +178,7 @@ class Walker {
   size_t node_count_;
   std::vector<bool> depends_;       ///< on a wanted value; only for values that exist before the walk
   std::vector<ValueId> gradients_;  ///< by value
-  std::set<ValueId> squares_;       ///< sums of squares that depend on a wanted value
+  std::set<ValueId> nonnegative_;   ///< by construction, of those that depend on a wanted value
 };
 
 }  // namespace
