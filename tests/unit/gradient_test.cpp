@@ -213,6 +213,11 @@ TEST(Differentiate, RootsHaveNoGradientAtTheirMinimum) {
     return root(b, b.emit(op::MaximumAttributes{}, {x, b.scalar(0, DType::F64)}));
   };
   EXPECT_EQ(gradient_at({-1, 0, 4}, {3}, bounded), (Values{0, 0, 0.25}));
+  const auto difference = [&](compiler::Builder& b, ValueId x) {  // x x - x x / 2
+    const ValueId square = b.mul(x, x);
+    return root(b, b.add(square, b.mul(square, b.scalar(-0.5, DType::F64))));
+  };
+  EXPECT_TRUE(std::isnan(gradient_at({0}, {1}, difference)[0]));
   const auto twice = [&](compiler::Builder& b, ValueId x) { return root(b, b.add(x, x)); };
   EXPECT_EQ(gradient_at({0}, {1}, twice), Values{std::numeric_limits<double>::infinity()});
 }

@@ -31,7 +31,9 @@ class Walker {
                            !detached.contains(builder.value(output).name);
         if (flows && is_float(builder.value(output).dtype)) depends_[output] = true;
       }
-      if (node.outputs.size() == 1 && is_nonnegative(node)) nonnegative_.insert(node.outputs[0]);
+      if (node.outputs.size() != 1 || !is_nonnegative(node)) continue;
+      nonnegative_.insert(node.outputs[0]);
+      if (is_scaled(node)) scaled_.insert(node.outputs[0]);
     }
   }
 
@@ -53,6 +55,7 @@ class Walker {
   // of such.
   bool is_nonnegative(const Node& node) const {
     const auto is_one = [&](size_t i) { return nonnegative_.contains(node.inputs[i]); };
+    const auto is_term = [&](size_t i) { return is_one(i) && !scaled_.contains(node.inputs[i]); };
     const auto is_factor = [&](size_t i) { return !depends_[node.inputs[i]]; };
     const auto number = [&](size_t i) { return ops::constant_number(builder_, node.inputs[i]).value_or(-1); };
     switch (node.kind()) {
@@ -64,9 +67,9 @@ class Walker {
       case OpKind::Mul:
         return node.inputs[0] == node.inputs[1] || (is_one(0) && is_factor(1)) || (is_one(1) && is_factor(0));
       case OpKind::Div: return is_one(0) && is_factor(1);
-      case OpKind::Add: return is_one(0) && is_one(1);
+      case OpKind::Add: return is_term(0) && is_term(1);
       case OpKind::ReduceSum:
-      case OpKind::ReduceMean:
+      case OpKind::ReduceMean: return is_term(0);
       case OpKind::Cast: return is_one(0);
       default:
         return ops::moves_elements(node.kind()) && std::ranges::all_of(node.inputs, [&](ValueId input) {
@@ -74,6 +77,15 @@ class Walker {
                         nonnegative_.contains(input);
                });
     }
+  }
+
+  // By a factor that may be negative: a root is real where it is not, but a sum may have both.
+  bool is_scaled(const Node& node) const {
+    const auto known = [&](ValueId input) { return ops::constant_number(builder_, input).value_or(-1) >= 0; };
+    const bool scales =
+        node.kind() == OpKind::Div || (node.kind() == OpKind::Mul && node.inputs[0] != node.inputs[1]);
+    return (scales && std::ranges::none_of(node.inputs, known)) ||
+           std::ranges::any_of(node.inputs, [&](ValueId input) { return scaled_.contains(input); });
   }
 
   // Names every operator without a gradient on a path from a wanted value to the loss.
@@ -178,6 +190,7 @@ class Walker {
   size_t node_count_;
   std::vector<bool> depends_;       ///< on a wanted value; only for values that exist before the walk
   std::vector<ValueId> gradients_;  ///< by value
+  std::set<ValueId> scaled_;        ///< of the next, multiples by factors of unknown sign
   std::set<ValueId> nonnegative_;   ///< by construction, of those that depend on a wanted value
 };
 
