@@ -15,7 +15,8 @@ using CaseValues = std::vector<std::optional<ops::HostTensor>>;
 SpecialDomain special_domain(const Case& test_case);
 
 /// Calls f(round, values) for each way to overwrite inputs with special values, one input at a time; `round`
-/// names it ("x0: one NaN"). Constants are unchanged. Stops at the first round for which f returns false.
+/// names it ("x0: one NaN"). Constants are unchanged. In a list of many inputs each takes one of the ways.
+/// Stops at the first round for which f returns false.
 void for_each_special(const Case& test_case, const CaseValues& values,
                       const std::function<bool(const std::string&, const CaseValues&)>& f);
 

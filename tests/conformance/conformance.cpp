@@ -9,19 +9,21 @@
 // a gap fails.
 //
 //   conformance --backend cpu [--filter REGEX] [--every N] [--gaps FILE] [--refused FILE]
-//               [--validation] [--specials] [--hostile] [--operands]
+//               [--validation] [--specials] [--hostile] [--operands] [--times]
 //
 // --every N: the Nth case of the list, the 2Nth and so on. --refused: more gaps, whose reasons are those that
-// the plan gives.
+// the plan gives. --times: at the end, the CPU seconds of the slowest cases.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <regex>
+#include <span>
 #include <sstream>
 #include <string>
 
@@ -48,6 +50,7 @@ struct Options {
   bool specials = false;         ///< also NaN, infinities and the like
   bool hostile = false;          ///< also indices and integers outside of what is valid
   bool operands = false;         ///< also with constants as inputs and inputs as constants
+  bool times = false;            ///< prints which cases are slowest
   rt_session* device = nullptr;  ///< the session whose device is used; null to open one
 };
 
@@ -517,12 +520,15 @@ int run_all(const Options& options) {
   const std::regex filter(options.filter);
   int passed = 0, failed = 0, skipped = 0, index = 0;
   SharedDevice device;
+  std::vector<std::pair<double, std::string>> times;
   for (const Case& c : all_cases()) {
     ++index;
     if (index % options.every != 0 || !std::regex_search(c.name, filter)) continue;
     // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
+    const std::clock_t begin = std::clock();
     const Outcome outcome = run_case(
         c, options, device, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
+    times.emplace_back(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, c.name);
     const auto listed = gaps.find(c.name);
     if (!outcome.complaint.empty()) {
       device.close();
@@ -553,6 +559,11 @@ int run_all(const Options& options) {
       ++failed;
       std::printf("FAILED the unknown case %s is listed as a gap\n", name.c_str());
     }
+  if (options.times) {
+    std::ranges::sort(times, std::greater<>());
+    for (const auto& [seconds, name] : std::span(times).first(std::min<size_t>(times.size(), 50)))
+      std::printf("%8.3f s %s\n", seconds, name.c_str());
+  }
   std::printf("%s: %d passed, %d failed, %d skipped\n", options.backend.c_str(), passed, failed, skipped);
   return failed == 0 && passed > 0 ? 0 : 1;
 }
@@ -568,6 +579,7 @@ int main(int argc, char** argv) {
                        : argument == "--specials" ? &options.specials
                        : argument == "--hostile"  ? &options.hostile
                        : argument == "--operands" ? &options.operands
+                       : argument == "--times"    ? &options.times
                                                   : nullptr;
     if (flag != nullptr) {
       *flag = true;

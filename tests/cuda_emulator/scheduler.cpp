@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ BlockContext* current_block = nullptr;
 namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kStackBytes = RT_EMULATOR_ASAN || RT_EMULATOR_TSAN ? 512 << 10 : 128 << 10;
+// The tops of the stacks, all of them in use at once, are spread over the sets of the CPU's caches.
+constexpr size_t kStackShift = 5 * 64, kStackShifts = 12;
 constexpr unsigned kMaxThreads = 1024, kMaxWarps = 32;
 constexpr int kMaxCopies = 256;
 
@@ -99,8 +102,9 @@ struct Group {
 };
 /// Masks of waiting groups are disjoint, so 32 are enough.
 struct Warp {
-  Group groups[32];
   unsigned live = 0;
+  unsigned used = 0;  ///< the first groups, of which some may wait
+  Group groups[32];
 };
 struct Barrier {
   unsigned arrived = 0;
@@ -114,11 +118,14 @@ struct Thread : ThreadContext {
   State state = State::NotStarted;
   Site site;
   const char* what = "";
-  struct Pending {
+  int first_copy = 0, end_copy = 0, group = 0;  ///< of its PendingCopies
+};
+/// The cp.async that a thread has under way.
+struct PendingCopies {
+  struct {
     AsyncCopy copy;
     int group;
   } copies[kMaxCopies];
-  int first_copy = 0, end_copy = 0, group = 0;
 };
 
 struct Scheduler {
@@ -129,6 +136,7 @@ struct Scheduler {
   std::vector<Fiber*> idle;
   std::vector<Fiber*> by_thread;  ///< ThreadSanitizer: one fiber per thread
   std::vector<Thread> threads = std::vector<Thread>(kMaxThreads);
+  std::vector<PendingCopies> copies = std::vector<PendingCopies>(kMaxThreads);  ///< by thread
   std::vector<Warp> warps = std::vector<Warp>(kMaxWarps);
   Barrier barrier;
   Thread* ready[kMaxThreads] = {};  ///< a ring; contains each thread at most once
@@ -190,7 +198,9 @@ void fiber_main();
 
 /// The stack layout expected by cuda_emulator_switch: six registers, then the return address.
 void prepare(Fiber* fiber) {
-  auto** top = reinterpret_cast<void**>(fiber->stack + kStackBytes - 64);
+  const auto number = static_cast<size_t>(fiber - scheduler().all_fibers.get());
+  auto** top =
+      reinterpret_cast<void**>(fiber->stack + kStackBytes - 64 - number % kStackShifts * kStackShift);
   *--top = nullptr;  // a return address for fiber_main, which keeps the stack aligned
   *--top = reinterpret_cast<void*>(&fiber_main);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -211,6 +221,42 @@ Fiber* make_fiber() {
   return fiber;
 }
 
+void make_ready(Thread* thread) {
+  Scheduler& s = scheduler();
+  thread->state = State::Ready;
+  s.ready[s.ready_end++ % kMaxThreads] = thread;
+}
+
+Thread* take_not_started() {
+  Scheduler& s = scheduler();
+  return s.next_start < s.count ? &s.threads[s.start_order[s.next_start++]] : nullptr;
+}
+
+/// The thread that runs next, which has a fiber: one that is ready, else one that has not started. Null: all
+/// wait or are done.
+Thread* take_next() {
+  Scheduler& s = scheduler();
+  if (s.ready_first != s.ready_end) {
+    if (s.options.order == Order::Random)
+      std::swap(s.ready[s.ready_first % kMaxThreads],
+                s.ready[(s.ready_first + s.random() % (s.ready_end - s.ready_first)) % kMaxThreads]);
+    return s.ready[s.ready_first++ % kMaxThreads];
+  }
+  Thread* thread = take_not_started();
+  if (thread == nullptr) return nullptr;
+#if RT_EMULATOR_TSAN
+  // Rotated by the block index, so that a fiber is not always the same thread and races between blocks are
+  // detected.
+  thread->fiber = s.by_thread[(thread->number + static_cast<unsigned>(s.counts.blocks)) % s.by_thread.size()];
+#else
+  if (s.idle.empty()) s.idle.push_back(make_fiber());
+  thread->fiber = s.idle.back();
+  s.idle.pop_back();
+#endif
+  thread->state = State::Ready;
+  return thread;
+}
+
 /// From the scheduler into a fiber.
 void enter(Fiber* fiber) {
   Scheduler& s = scheduler();
@@ -227,9 +273,18 @@ void enter(Fiber* fiber) {
 #endif
 }
 
-/// From a fiber back to the scheduler.
+/// From a fiber to the next thread's, or back to the scheduler where there is none. Sanitizers must know each
+/// stack's neighbour, so under them the scheduler always lies between.
 void leave(Fiber* fiber) {
   Scheduler& s = scheduler();
+  if (!RT_EMULATOR_ASAN && !RT_EMULATOR_TSAN && !s.aborted)
+    if (Thread* next = take_next(); next != nullptr) {
+      current_thread = next;
+      if (next->fiber == fiber) return;
+      ++s.counts.switches;
+      cuda_emulator_switch(&fiber->stack_pointer, next->fiber->stack_pointer);
+      return;
+    }
 #if RT_EMULATOR_ASAN
   __sanitizer_start_switch_fiber(&fiber->asan, s.asan_bottom, s.asan_size);
 #endif
@@ -246,17 +301,6 @@ void suspend(Thread* thread, State state) {
   thread->state = state;
   leave(thread->fiber);
   current_thread = thread;
-}
-
-void make_ready(Thread* thread) {
-  Scheduler& s = scheduler();
-  thread->state = State::Ready;
-  s.ready[s.ready_end++ % kMaxThreads] = thread;
-}
-
-Thread* take_not_started() {
-  Scheduler& s = scheduler();
-  return s.next_start < s.count ? &s.threads[s.start_order[s.next_start++]] : nullptr;
 }
 
 void report(const char* what, Site site) {
@@ -317,22 +361,6 @@ void fiber_main() {
     if (!RT_EMULATOR_TSAN) s.idle.push_back(fiber);
     leave(fiber);
   }
-}
-
-void start(Thread* thread) {
-  Scheduler& s = scheduler();
-#if RT_EMULATOR_TSAN
-  // Rotated by the block index, so that a fiber is not always the same thread and races between blocks are
-  // detected.
-  thread->fiber = s.by_thread[(thread->number + static_cast<unsigned>(s.counts.blocks)) % s.by_thread.size()];
-#else
-  if (s.idle.empty()) s.idle.push_back(make_fiber());
-  thread->fiber = s.idle.back();
-  s.idle.pop_back();
-#endif
-  thread->state = State::Ready;
-  current_thread = thread;
-  enter(thread->fiber);
 }
 
 /// No thread can run: lists which threads wait where.
@@ -398,15 +426,18 @@ void begin_block(BlockContext& block, unsigned count) {
   s.next_start = 0;
   s.start_order.resize(count);
   for (unsigned i = 0; i < (count + 31) / 32; ++i) {
-    s.warps[i].live = 0;
-    for (Group& group : s.warps[i].groups) group.arrived = 0;
+    s.warps[i].live = s.warps[i].used = 0;
   }
   s.barrier.arrived = 0;
   s.barrier.count = 0;
+  uint3 index{};
   for (unsigned i = 0; i < count; ++i) {
     Thread& thread = s.threads[i];
-    thread.index =
-        uint3{i % block.block.x, i / block.block.x % block.block.y, i / (block.block.x * block.block.y)};
+    thread.index = index;
+    if (++index.x == block.block.x) {
+      index.x = 0;
+      if (++index.y == block.block.y) index.y = 0, ++index.z;
+    }
     thread.number = i;
     thread.lane = i % 32;
     thread.warp = i / 32;
@@ -428,15 +459,9 @@ void run_block(BlockContext& block, unsigned count) {
   Scheduler& s = scheduler();
   begin_block(block, count);
   while (s.live > 0 && !s.aborted) {
-    if (s.ready_first != s.ready_end) {
-      if (s.options.order == Order::Random)
-        std::swap(s.ready[s.ready_first % kMaxThreads],
-                  s.ready[(s.ready_first + s.random() % (s.ready_end - s.ready_first)) % kMaxThreads]);
-      Thread* thread = s.ready[s.ready_first++ % kMaxThreads];
+    if (Thread* thread = take_next(); thread != nullptr) {
       current_thread = thread;
       enter(thread->fiber);
-    } else if (Thread* thread = take_not_started(); thread != nullptr) {
-      start(thread);
     } else {
       report_deadlock();
       s.aborted = true;
@@ -512,7 +537,7 @@ bool in_shared(const void* address, size_t bytes) {
 void push_copy(const AsyncCopy& copy) {
   Thread* thread = running();
   if (thread->end_copy == kMaxCopies) fault("more than 256 cp.async under way in one thread", {});
-  thread->copies[thread->end_copy++] = {copy, thread->group};
+  scheduler().copies[thread->number].copies[thread->end_copy++] = {copy, thread->group};
 }
 void commit_copies() {
   ++running()->group;
@@ -523,8 +548,10 @@ bool pop_copy(int pending, AsyncCopy& copy) {
     thread->first_copy = thread->end_copy = 0;
     return false;
   }
-  if (thread->copies[thread->first_copy].group >= thread->group - pending) return false;
-  copy = thread->copies[thread->first_copy++].copy;
+  const auto& next = scheduler().copies[thread->number].copies[thread->first_copy];
+  if (next.group >= thread->group - pending) return false;
+  ++thread->first_copy;
+  copy = next.copy;
   return true;
 }
 
@@ -562,19 +589,24 @@ void block_barrier(Site site) {
 namespace {
 /// The group of this mask in which other lanes wait, or a free one.
 Group& group_of(Warp& warp, unsigned mask, const char* what, Site site) {
-  for (Group& group : warp.groups)
-    if (group.arrived != 0 && group.mask == mask) {
-      if (std::strcmp(group.what, what) != 0)
+  Group* free = nullptr;
+  for (Group& group : std::span(warp.groups).first(warp.used)) {
+    if (group.arrived == 0) {
+      if (free == nullptr) free = &group;
+    } else if (group.mask == mask) {
+      if (group.what != what && std::strcmp(group.what, what) != 0)
         fault("lanes of a warp meet in different *_sync operations", site);
       return group;
     }
-  for (Group& group : warp.groups)
-    if (group.arrived == 0) {
-      group.mask = mask;
-      group.what = what;
-      return group;
-    }
-  fault("too many *_sync operations wait in one warp", site);
+  }
+  if (free == nullptr) {
+    if (warp.used == std::size(warp.groups)) fault("too many *_sync operations wait in one warp", site);
+    free = &warp.groups[warp.used++];
+    free->arrived = 0;
+  }
+  free->mask = mask;
+  free->what = what;
+  return *free;
 }
 }  // namespace
 
