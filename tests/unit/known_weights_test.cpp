@@ -79,6 +79,9 @@ TEST(KnownWeights, MasksAreNone) {
   }
   add_node(file.graph(), "Mul", {before, "triangle"}, "seen");
   add_node(file.graph(), "MatMul", {"seen", "weight"}, "y");
+  // Scales of channels, before their training: triangles of 1x1.
+  file.tensor("scale", {2, 1, 1}, {1, 1});
+  add_node(file.graph(), "Mul", {"seen", "scale"}, "scaled");
   EXPECT_EQ(file.buffers(), (Strings{"infinite", "large", "lowest", "triangle"}));
 }
 

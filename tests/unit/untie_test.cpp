@@ -62,6 +62,7 @@ class Net {
     single = result.single;
     for (const State& state : model->states)
       if (state.kind == StateKind::Statistic) statistics.push_back(state.name);
+    states = model->states;
     std::sort(result.trained.begin(), result.trained.end());
     return result.trained;
   }
@@ -69,6 +70,7 @@ class Net {
   rt_onnx::ModelProto proto;
   ImportReport report;
   std::vector<std::string> statistics, single;
+  std::vector<State> states;  ///< of the last training
 };
 
 using Names = std::vector<std::string>;
@@ -426,6 +428,51 @@ TEST(Untie, NeutralOperandsOfGroupNormsAreNoParameters) {
     call(net.node("Mul", {"c", "n.1.weight"}, "d"), second);
     call(net.node("Mul", {"d", "alpha"}, "y"), "%m : aten.mul(%h, %p_alpha)");
     EXPECT_EQ(net.trained(), (Names{"alpha", "n.0.weight", "n.1.weight"})) << shared;
+  }
+}
+
+// The newer exporter stores the weights [channels] of a GroupNorm as [channels, 1, 1] under a name of its
+// own, equal ones once; one without weights has ones and zeros.
+TEST(Untie, WeightsOfGroupNormsHaveTheirNamesAndExtents) {
+  for (const bool equal : {false, true}) {
+    Net net;
+    net.graph().mutable_input(0)->Clear();
+    test::set_value(*net.graph().mutable_input(0), "x", {-1, 8, 4, 4});
+    auto* entry = net.graph().add_metadata_props();
+    entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    entry->set_value(
+        "\n# inputs\np_n_0_weight: PARAMETER target='n.0.weight'\np_n_0_bias: PARAMETER target='n.0.bias'\n"
+        "p_n_1_gain: PARAMETER target='n.1.gain'\nx: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+    net.weight("val_1", {8}, true);
+    net.weight("val_2", {8}, true);
+    net.weight("val_3", {8, 1, 1}, equal);
+    net.weight("val_4", {8, 1, 1}, false);
+    if (!equal) net.weight("val_5", {8, 1, 1}, false);
+    net.weight("val_6", {8, 1, 1}, true);
+    const auto add = [&](const char* op, std::initializer_list<const char*> inputs, const char* output,
+                         const char* arguments) {
+      auto* made = net.node(op, inputs, output).add_metadata_props();
+      made->set_key("pkg.torch.onnx.fx_node");
+      made->set_value(text("%g : call_function[target=torch.ops.aten.group_norm.default](args = (", arguments,
+                           ", 1e-05, False), kwargs = {})"));
+    };
+    const char *first = "%x, 8, %p_n_0_weight, %p_n_0_bias", *second = "%g, 8, %p_n_1_gain, None",
+               *third = "%h, 8, None, None";
+    add("InstanceNormalization", {"x", "val_1", "val_2"}, "a", first);
+    add("Mul", {"a", "val_3"}, "b", first);
+    add("Add", {"b", "val_4"}, "c", first);
+    add("InstanceNormalization", {"c", "val_1", "val_2"}, "d", second);
+    add("Mul", {"d", equal ? "val_3" : "val_5"}, "e", second);
+    add("Add", {"e", "val_6"}, "f", second);
+    add("InstanceNormalization", {"f", "val_1", "val_2"}, "g", third);
+    add("Mul", {"g", "val_6"}, "h", third);
+    add("Add", {"h", "val_6"}, "y", third);
+    EXPECT_EQ(net.trained(), (Names{"n.0.bias", "n.0.weight", "n.1.gain"})) << equal;
+    for (const State& state : net.states) {
+      if (state.kind == StateKind::Parameter) {
+        EXPECT_EQ(state.info.shape, Shape{8}) << state.name;
+      }
+    }
   }
 }
 

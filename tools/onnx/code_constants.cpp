@@ -92,7 +92,7 @@ class Table {
   bool is_mask() const {
     if (dims_.size() < 2 || count_ == 0) return false;
     const int64_t columns = dims_.back(), rows = dims_[dims_.size() - 2];
-    bool is_added = true, is_triangle = rows == columns, masks = false;
+    bool is_added = true, is_triangle = rows == columns && rows > 1, masks = false;
     for (int64_t i = 0; i < count_ && (is_added || is_triangle); ++i) {
       const double value = at(i);
       masks = masks || value <= kMasked;

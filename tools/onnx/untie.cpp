@@ -293,12 +293,45 @@ class Untie {
       } else {
         names.push_back(unique(name_for(parameter, keeps == parameters.end() ? nullptr : &*keeps, name)));
         if (is_folded_transpose(parameter, name, tensor)) transposed_.insert(names.back());
+        if (is_folded_reshape(parameter, tensor)) {
+          redirect(parameter, owners, reshaped(names.back(), tensor));
+          rt_onnx::TensorProto* vector = graph_.add_initializer();
+          *vector = tensor;
+          vector->set_name(names.back());
+          vector->mutable_dims()->Truncate(1);
+          continue;
+        }
         redirect(parameter, owners, names.back());
       }
       rt_onnx::TensorProto* copy = graph_.add_initializer();
       *copy = tensor;
       copy->set_name(names.back());
     }
+  }
+
+  /// The weight or bias of a group normalization [channels], stored as [channels, 1, 1].
+  static bool is_folded_reshape(const Parameter& parameter, const rt_onnx::TensorProto& tensor) {
+    const auto& dims = tensor.dims();
+    return dims.size() > 1 &&
+           std::all_of(dims.begin() + 1, dims.end(), [](int64_t each) { return each == 1; }) &&
+           std::ranges::all_of(parameter.uses, [](const WeightUse* use) {
+             return use->role.kind == "GroupNormalization" && !use->parameter.empty() && is_direct(*use);
+           });
+  }
+
+  /// A node that gives the vector `name` the extents of the tensor; returns its result.
+  std::string reshaped(const std::string& name, const rt_onnx::TensorProto& tensor) {
+    rt_onnx::TensorProto* extents = graph_.add_initializer();
+    extents->set_name(unique(name + ".extents"));
+    extents->set_data_type(7);  // int64
+    extents->add_dims(tensor.dims_size());
+    *extents->mutable_int64_data() = tensor.dims();
+    rt_onnx::NodeProto* node = graph_.add_node();
+    node->set_op_type("Reshape");
+    node->add_input(name);
+    node->add_input(extents->name());
+    node->add_output(unique(name + ".Reshape"));
+    return node->output(0);
   }
 
   /// The weight of a linear layer [outputs, inputs] with the transpose that PyTorch computes with.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMostBodies = 32;  ///< nested
 constexpr size_t kLongestPath = 8;
+constexpr const char* kGroupNorm = "aten.group_norm.";
 
 bool is_one_of(std::string_view op, std::initializer_list<std::string_view> ops) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
@@ -39,6 +40,22 @@ const std::string* metadata(const rt_onnx::NodeProto& node, std::string_view key
   for (const auto& entry : node.metadata_props())
     if (entry.key() == key) return &entry.value();
   return nullptr;
+}
+
+/// The argument of the call that the node belongs to: "%p_fc_weight", "None"; empty: there is none.
+std::string_view argument_of(const rt_onnx::NodeProto& node, int index) {
+  constexpr std::string_view kArguments = "args = (";
+  const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
+  size_t at = call == nullptr ? std::string::npos : call->find(kArguments);
+  if (at == std::string::npos) return {};
+  at += kArguments.size();
+  const size_t end = std::min(call->find(')', at), call->size());
+  for (int i = 0; i < index; ++i) {
+    at = call->find(", ", at);
+    if (at >= end) return {};
+    at += 2;
+  }
+  return std::string_view(*call).substr(at, std::min(call->find(',', at), end) - at);
 }
 
 /// The module of a node: PyTorch's newer exporter writes metadata, the older one names nodes by the path
@@ -251,9 +268,15 @@ std::vector<std::string> WeightUses::parameters_of(const rt_onnx::NodeProto& nod
   return found;
 }
 
+std::string WeightUses::parameter_at(const rt_onnx::NodeProto& node, int argument) const {
+  const std::string_view name = argument_of(node, argument);
+  const auto entry = name.starts_with('%') ? signature_.find(std::string(name.substr(1))) : signature_.end();
+  return entry == signature_.end() ? "" : entry->second;
+}
+
 // The parameter whose name ends with the role's leaf; of a linear layer's call the operand in that place, as
-// a recurrent layer has "weight_ih_l0". A convolution with a folded normalization has the metadata of the
-// normalization's call.
+// a recurrent layer has "weight_ih_l0", and of a group normalization's. A convolution with a folded
+// normalization has the metadata of the normalization's call.
 std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const {
   const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
   if (call == nullptr || role.leaf.empty()) return "";
@@ -264,14 +287,10 @@ std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const Weigh
     if (!found.empty()) return "";
     found = name;
   }
-  if (!found.empty() || !is_call_of(node, "aten.linear.")) return found;
-  const int operand = role.leaf == "weight" ? 1 : 2;
-  size_t at = call->find("args = (");
-  for (int i = 0; i < operand && at != std::string::npos; ++i) at = call->find(", ", at + 1);
-  if (at == std::string::npos || call->compare(at, 3, ", %") != 0) return "";
-  const std::string_view rest = std::string_view(*call).substr(at + 3);
-  const auto entry = signature_.find(std::string(rest.substr(0, rest.find_first_of(",)"))));
-  return entry == signature_.end() ? "" : entry->second;
+  if (!found.empty()) return found;
+  const int bias = role.leaf == "weight" ? 0 : 1;
+  if (is_call_of(node, "aten.linear.")) return parameter_at(node, 1 + bias);
+  return is_call_of(node, kGroupNorm) ? parameter_at(node, 2 + bias) : "";
 }
 
 // The older exporter folds the transpose of a linear layer's weight into "onnx::MatMul_12"; the node's name
@@ -305,8 +324,16 @@ WeightRole WeightUses::role_of(const rt_onnx::NodeProto& node, int input) const 
     if (op != "Einsum" && input > 1) return layer("bias", "bias");
     return layer(is_one_of(op, {"MatMul", "Gemm", "Einsum"}) ? "MatMul" : op, "weight");
   }
-  if (op == "InstanceNormalization" && input > 0 && is_call_of(node, "aten.group_norm."))
-    return {.kind = op, .slot = slot, .leaf = "", .is_neutral = true};
+  if (is_call_of(node, kGroupNorm)) {
+    if (op == "InstanceNormalization" && input > 0)
+      return {.kind = op, .slot = slot, .leaf = "", .is_neutral = true};
+    if (op == "Mul" || op == "Add") {
+      const std::string_view given = argument_of(node, op == "Mul" ? 2 : 3);
+      if (given.empty() ? parameters_of(node).empty() : !given.starts_with('%'))
+        return {.kind = op, .slot = slot, .leaf = "", .is_neutral = true};
+      return layer("GroupNormalization", op == "Mul" ? "weight" : "bias");
+    }
+  }
   if (is_one_of(op,
                 {"LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization"}))
     return layer(op, input == 1 ? "weight" : "bias");

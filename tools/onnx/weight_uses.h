@@ -23,7 +23,7 @@ struct WeightRole {
   bool is_layer = false;      ///< always a parameter; else it may be a constant of a formula
   bool is_statistic = false;  ///< a running statistic, which every node updates
   /// Ones or zeros for an operand that the node must have: PyTorch's newer exporter writes a GroupNorm as an
-  /// InstanceNormalization without a scale and a bias of its own.
+  /// InstanceNormalization without a scale and a bias of its own, a Mul and an Add.
   bool is_neutral = false;
 };
 
@@ -95,6 +95,8 @@ class WeightUses {
   bool passes_on(const Read& read) const;
   WeightRole role_of(const rt_onnx::NodeProto& node, int input) const;
   std::string parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const;
+  /// The parameter that is this argument of the call that the node belongs to; empty: none.
+  std::string parameter_at(const rt_onnx::NodeProto& node, int argument) const;
   std::string linear_weight_of(const std::string& name, const WeightUse& use) const;
 
   /// The nodes of a module itself, in the main graph.
