@@ -476,6 +476,31 @@ TEST(Untie, WeightsOfGroupNormsHaveTheirNamesAndExtents) {
   }
 }
 
+// A bias of zeros of which code takes parts, as Swin Transformer V2 does, is one parameter; what nodes
+// compute with may be several.
+TEST(Untie, PartsOfAUniformWeightBelongToIt) {
+  Net net;
+  net.weight("attn.qkv.bias", {4}, true);
+  net.weight("attn.qkv.weight", {4, 4}, false);
+  for (const char* name : {"zero", "two", "four"}) {
+    auto* tensor = net.graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(7);  // int64
+    tensor->add_dims(1);
+    tensor->add_int64_data(name[0] == 'z' ? 0 : name[0] == 't' ? 2 : 4);
+  }
+  net.node("Slice", {"attn.qkv.bias", "zero", "two"}, "first", "/attn/Slice");
+  net.node("Slice", {"attn.qkv.bias", "two", "four"}, "second", "/attn/Slice_1");
+  auto* axis = net.node("Concat", {"second", "first"}, "turned", "/attn/Concat").add_attribute();
+  axis->set_name("axis");
+  axis->set_type(2);  // int
+  net.node("Shape", {"attn.qkv.bias"}, "extents", "/attn/Shape");
+  net.node("Reshape", {"turned", "extents"}, "bias", "/attn/Reshape");
+  net.node("MatMul", {"x", "attn.qkv.weight"}, "a", "/attn/MatMul");
+  net.node("Add", {"a", "bias"}, "y", "/attn/Add");
+  EXPECT_EQ(net.trained(), (Names{"attn.qkv.bias", "attn.qkv.weight"}));
+}
+
 TEST(Untie, BuffersAreNotTrainedAndSingleParametersAre) {
   Net net;
   auto* entry = net.graph().add_metadata_props();

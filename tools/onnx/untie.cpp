@@ -1,10 +1,12 @@
 #include "tools/onnx/untie.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "runtime/core/status.h"
 #include "tools/compiler/name_pattern.h"
@@ -62,6 +64,13 @@ std::optional<std::string> module_in(const std::string& name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0 || name.find("::") != std::string::npos) return std::nullopt;
   return name.substr(0, dot);
+}
+
+/// Whether the node does not compute with the elements, as code that takes a parameter apart does.
+bool moves_elements(const WeightRole& role) {
+  constexpr std::array<std::string_view, 9> kMoves{
+      "Concat", "Expand", "Pad", "ScatterElements", "ScatterND", "Shape", "Slice", "Split", "Tile"};
+  return !role.is_layer && std::ranges::find(kMoves, role.kind) != kMoves.end();
 }
 
 std::string joined(const std::set<std::string>& parts, const char* between) {
@@ -197,7 +206,8 @@ class Untie {
         parameter.key = text("use ", i);
       }
       const bool is_named = !use.alias.empty() || parameter.key.starts_with("parameter ");
-      if (!is_named && (use.role.is_statistic || uniform)) parameter.key += " " + use.role.slot;
+      const bool is_part = parameter.is_own && moves_elements(use.role);
+      if (!is_named && (use.role.is_statistic || (uniform && !is_part))) parameter.key += " " + use.role.slot;
       const auto [same, fresh] = by_key.try_emplace(parameter.key, parameters.size());
       if (fresh) parameters.push_back(std::move(parameter));
       parameters[same->second].uses.push_back(&use);
