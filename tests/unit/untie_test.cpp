@@ -476,6 +476,23 @@ TEST(Untie, WeightsOfGroupNormsHaveTheirNamesAndExtents) {
   }
 }
 
+// What code fills, as Swin UNETR does for a mask, is no parameter for the dot in its name.
+TEST(Untie, FilledConstantsAreNoParameters) {
+  Net net;
+  net.proto.set_producer_name("pytorch");
+  net.weight("w", {4, 4}, false);
+  auto* value = net.node("Constant", {}, "/layers.0/Constant_output_0", "/layers.0/Constant").add_attribute();
+  value->set_name("value");
+  value->set_type(4);  // tensor
+  value->mutable_t()->set_data_type(test::kFloat);
+  value->mutable_t()->add_dims(4);
+  for (int i = 0; i < 4; ++i) value->mutable_t()->add_float_data(0);
+  net.node("Add", {"x", "/layers.0/Constant_output_0"}, "a", "/layers.0/Add");
+  net.node("Mul", {"a", "/layers.0/Constant_output_0"}, "b", "/layers.0/Mul");
+  net.node("MatMul", {"b", "w"}, "y", "/layers.0/MatMul");
+  EXPECT_EQ(net.trained(), Names{"w"});
+}
+
 // A bias of zeros of which code takes parts, as Swin Transformer V2 does, is one parameter; what nodes
 // compute with may be several.
 TEST(Untie, PartsOfAUniformWeightBelongToIt) {

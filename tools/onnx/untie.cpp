@@ -59,10 +59,12 @@ bool is_within(const std::string& a, const std::string& b) {
   return nested(a) || nested(without_counts(a));
 }
 
-/// The module in a parameter's name; none in names that exporters generate ("onnx::MatMul_12").
+/// The module in a parameter's name; none in names that exporters generate ("onnx::MatMul_12",
+/// "/layers.0/Constant_output_0").
 std::optional<std::string> module_in(const std::string& name) {
   const size_t dot = name.rfind('.');
-  if (dot == std::string::npos || dot == 0 || name.find("::") != std::string::npos) return std::nullopt;
+  if (dot == std::string::npos || dot == 0 || name.starts_with('/') || name.find("::") != std::string::npos)
+    return std::nullopt;
   return name.substr(0, dot);
 }
 
