@@ -60,6 +60,31 @@ class FileOfWeights {
   }
 };
 
+// FrozenBatchNorm2d registers its weight and bias as buffers, which PyTorch's older exporter does not show; a
+// normalization that the code computes from x trains its own.
+TEST(KnownWeights, FrozenBatchNormalizationsAreNotTrained) {
+  FileOfWeights file("pytorch");
+  for (const char* module : {"bn", "own"})
+    for (const char* leaf : {"weight", "bias", "running_mean", "running_var"})
+      file.tensor(text(module, ".", leaf).c_str(), {2}, {1, 2});
+  const auto node = [&](const char* op, std::initializer_list<const char*> inputs, const char* output) {
+    add_node(file.graph(), op, inputs, output);
+  };
+  node("Sqrt", {"bn.running_var"}, "deviation");
+  node("Div", {"bn.weight", "deviation"}, "scale");
+  node("Mul", {"bn.running_mean", "scale"}, "shift");
+  node("Sub", {"bn.bias", "shift"}, "offset");
+  node("Mul", {"x", "scale"}, "scaled");
+  node("Add", {"scaled", "offset"}, "a");
+  node("Sub", {"a", "own.running_mean"}, "b");
+  node("Sqrt", {"own.running_var"}, "own_deviation");
+  node("Div", {"b", "own_deviation"}, "c");
+  node("Mul", {"c", "own.weight"}, "d");
+  node("Add", {"d", "own.bias"}, "y");
+  EXPECT_EQ(file.buffers(), (Strings{"bn.bias", "bn.running_mean", "bn.running_var", "bn.weight",
+                                     "own.running_mean", "own.running_var"}));
+}
+
 TEST(KnownWeights, MasksAreNone) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   FileOfWeights file;

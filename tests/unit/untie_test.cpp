@@ -499,16 +499,17 @@ TEST(Untie, PartsOfAUniformWeightBelongToIt) {
   Net net;
   net.weight("attn.qkv.bias", {4}, true);
   net.weight("attn.qkv.weight", {4, 4}, false);
-  for (const char* name : {"zero", "two", "four"}) {
+  for (const char* name : {"zero", "two", "three", "four"}) {
     auto* tensor = net.graph().add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(7);  // int64
     tensor->add_dims(1);
-    tensor->add_int64_data(name[0] == 'z' ? 0 : name[0] == 't' ? 2 : 4);
+    tensor->add_int64_data(name[0] == 'z' ? 0 : name[0] == 'f' ? 4 : name[1] == 'h' ? 3 : 2);
   }
   net.node("Slice", {"attn.qkv.bias", "zero", "two"}, "first", "/attn/Slice");
-  net.node("Slice", {"attn.qkv.bias", "two", "four"}, "second", "/attn/Slice_1");
-  auto* axis = net.node("Concat", {"second", "first"}, "turned", "/attn/Concat").add_attribute();
+  net.node("Slice", {"attn.qkv.bias", "three", "four"}, "second", "/attn/Slice_1");
+  net.node("Gather", {"attn.qkv.bias", "two"}, "third", "/attn/Gather");
+  auto* axis = net.node("Concat", {"second", "third", "first"}, "turned", "/attn/Concat").add_attribute();
   axis->set_name("axis");
   axis->set_type(2);  // int
   net.node("Shape", {"attn.qkv.bias"}, "extents", "/attn/Shape");

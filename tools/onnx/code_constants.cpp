@@ -170,11 +170,13 @@ class CodeConstants {
 
   bool is_computed_by_pytorch(const std::string& name, const std::vector<WeightUse>& uses) const;
   bool is_zero(const rt_onnx::TensorProto& tensor);
+  void add_frozen_norm(const std::string& module);
 
   Exporter exporter_ = Exporter::Other;
   /// PyTorchDynamo: listed parameters that are no tensor of the file, and that no call reads by another name.
   std::vector<std::string> lost_;
   bool are_parameters_initializers_ = false;  ///< PyTorch: not so where a ScriptModule was frozen
+  std::set<std::string> frozen_;              ///< buffers of batch normalizations that the code computes
   const WeightUses& uses_;
   InitializerReader reader_;
 };
@@ -200,6 +202,10 @@ CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses&
       for (std::string& read : uses.parameters_of(node)) present.insert(std::move(read));
   for (const auto& [key, name] : signature)
     if (key.starts_with("p_") && !present.contains(name)) lost_.push_back(name);
+  constexpr std::string_view kVariance = ".running_var";
+  for (const std::string& name : present)
+    if (signature.empty() && name.ends_with(kVariance))
+      add_frozen_norm(name.substr(0, name.size() - kVariance.size()));
   // One of the two names of a tied weight is no tensor either.
   size_t tied = 0;
   for (const auto& [key, name] : signature)
@@ -207,7 +213,22 @@ CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses&
   if (lost_.size() <= tied) lost_.clear();
 }
 
+// Running statistics that no BatchNormalization reads are buffers. FrozenBatchNorm2d of torchvision and of
+// Transformers, which computes weight / sqrt(var) and bias - mean * weight / sqrt(var), has nothing else.
+void CodeConstants::add_frozen_norm(const std::string& module) {
+  const auto all = [&](const char* leaf, const auto& condition) {
+    const std::vector<WeightUse> uses = uses_.of(module + leaf);
+    return !uses.empty() && std::ranges::all_of(uses, condition);
+  };
+  const auto is_computed = [](const WeightUse& use) { return !use.role.is_statistic; };
+  if (!all(".running_mean", is_computed) || !all(".running_var", is_computed)) return;
+  frozen_.insert({module + ".running_mean", module + ".running_var"});
+  const auto is_minuend = [](const WeightUse& use) { return use.node->op_type() == "Sub" && use.input == 0; };
+  if (all(".bias", is_minuend)) frozen_.insert({module + ".weight", module + ".bias"});
+}
+
 bool CodeConstants::contains(const FloatTensor& tensor) {
+  if (frozen_.contains(tensor.name)) return true;
   const std::vector<WeightUse> uses = uses_.of(tensor.name);
   if (uses.empty()) return false;
   const auto all = [&](const auto& condition) { return std::all_of(uses.begin(), uses.end(), condition); };

@@ -70,9 +70,9 @@ std::optional<std::string> module_in(const std::string& name) {
 
 /// Whether the node does not compute with the elements, as code that takes a parameter apart does.
 bool moves_elements(const WeightRole& role) {
-  constexpr std::array<std::string_view, 9> kMoves{
-      "Concat", "Expand", "Pad", "ScatterElements", "ScatterND", "Shape", "Slice", "Split", "Tile"};
-  return !role.is_layer && std::ranges::find(kMoves, role.kind) != kMoves.end();
+  constexpr std::array<std::string_view, 10> kMoves{
+      "Concat", "Expand", "Gather", "Pad", "ScatterElements", "ScatterND", "Shape", "Slice", "Split", "Tile"};
+  return std::ranges::find(kMoves, role.kind) != kMoves.end();
 }
 
 std::string joined(const std::set<std::string>& parts, const char* between) {
