@@ -499,6 +499,7 @@ TEST(Untie, PartsOfAUniformWeightBelongToIt) {
   Net net;
   net.weight("attn.qkv.bias", {4}, true);
   net.weight("attn.qkv.weight", {4, 4}, false);
+  net.weight("attn.scale", {1, 4}, true);
   for (const char* name : {"zero", "two", "three", "four"}) {
     auto* tensor = net.graph().add_initializer();
     tensor->set_name(name);
@@ -515,8 +516,11 @@ TEST(Untie, PartsOfAUniformWeightBelongToIt) {
   net.node("Shape", {"attn.qkv.bias"}, "extents", "/attn/Shape");
   net.node("Reshape", {"turned", "extents"}, "bias", "/attn/Reshape");
   net.node("MatMul", {"x", "attn.qkv.weight"}, "a", "/attn/MatMul");
-  net.node("Add", {"a", "bias"}, "y", "/attn/Add");
-  EXPECT_EQ(net.trained(), (Names{"attn.qkv.bias", "attn.qkv.weight"}));
+  net.node("Add", {"a", "bias"}, "b", "/attn/Add");
+  net.node("Shape", {"attn.scale"}, "scales", "/attn/Shape_1");
+  net.node("Expand", {"b", "scales"}, "c", "/attn/Expand");
+  net.node("Mul", {"c", "attn.scale"}, "y", "/attn/Mul");
+  EXPECT_EQ(net.trained(), (Names{"attn.qkv.bias", "attn.qkv.weight", "attn.scale"}));
 }
 
 TEST(Untie, BuffersAreNotTrainedAndSingleParametersAre) {

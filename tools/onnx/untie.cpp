@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -70,8 +71,9 @@ std::optional<std::string> module_in(const std::string& name) {
 
 /// Whether the node does not compute with the elements, as code that takes a parameter apart does.
 bool moves_elements(const WeightRole& role) {
-  constexpr std::array<std::string_view, 10> kMoves{
-      "Concat", "Expand", "Gather", "Pad", "ScatterElements", "ScatterND", "Shape", "Slice", "Split", "Tile"};
+  constexpr std::array<std::string_view, 14> kMoves{
+      "Concat",    "Expand", "Gather", "Identity", "Pad",  "Reshape",   "ScatterElements",
+      "ScatterND", "Slice",  "Split",  "Squeeze",  "Tile", "Transpose", "Unsqueeze"};
   return std::ranges::find(kMoves, role.kind) != kMoves.end();
 }
 
@@ -184,8 +186,16 @@ class Untie {
         std::any_of(uses.begin(), uses.end(), [](const WeightUse& use) { return !use.alias.empty(); });
     std::vector<Parameter> parameters;
     std::map<std::string, size_t> by_key;
-    for (size_t i = 0; i < uses.size(); ++i) {
+    std::vector<size_t> order(uses.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto reads_extents = [&](size_t i) { return uses[i].role.kind == "Shape"; };
+    std::stable_partition(order.begin(), order.end(), std::not_fn(reads_extents));
+    for (const size_t i : order) {
       const WeightUse& use = uses[i];
+      if (reads_extents(i) && !parameters.empty()) {  // it may be any of them
+        parameters[0].uses.push_back(&use);
+        continue;
+      }
       Parameter parameter{.name = uniform ? use.parameter : parameter_of(use, uses)};
       const bool loose = !use.role.is_layer && !uniform;  // may be a constant of a formula
       if (!use.alias.empty()) {
