@@ -160,7 +160,8 @@ TEST(Machine, LoadWithoutOwnTime) {
   MachineCounters first = machine_counters(root.folder());
   at(root, true);
   MachineCounters last = machine_counters(root.folder());
-  last.at_seconds = first.at_seconds + 10;
+  first.at_seconds = 20;  // as the difference of two times since the start of the machine it would be rounded
+  last.at_seconds = 30;
   const MachineLoad load = load_between(first, last);
   EXPECT_EQ(last.cpus, 3);
   EXPECT_DOUBLE_EQ(load.other_cpus.value_or(-1), 0.4);
