@@ -524,8 +524,8 @@ int run_all(const Options& options) {
   for (const Case& c : all_cases()) {
     ++index;
     if (index % options.every != 0 || !std::regex_search(c.name, filter)) continue;
-    // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
     const std::clock_t begin = std::clock();
+    // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
     const Outcome outcome = run_case(
         c, options, device, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
     times.emplace_back(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, c.name);

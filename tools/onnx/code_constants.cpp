@@ -204,7 +204,7 @@ CodeConstants::CodeConstants(const rt_onnx::ModelProto& model, const WeightUses&
     if (key.starts_with("p_") && !present.contains(name)) lost_.push_back(name);
   constexpr std::string_view kVariance = ".running_var";
   for (const std::string& name : present)
-    if (signature.empty() && name.ends_with(kVariance))
+    if (exporter_ != Exporter::PyTorchDynamo && name.ends_with(kVariance))  // which lists its buffers
       add_frozen_norm(name.substr(0, name.size() - kVariance.size()));
   // One of the two names of a tied weight is no tensor either.
   size_t tied = 0;

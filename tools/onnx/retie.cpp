@@ -9,6 +9,7 @@
 
 #include "runtime/core/text.h"
 #include "tools/onnx/attribute.h"
+#include "tools/onnx/graph_edit.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/tensor_proto.h"
 #include "tools/onnx/weight_uses.h"
@@ -46,16 +47,6 @@ bool are_transposes(const Blob& a, const Blob& b, int64_t rows, int64_t columns)
       varies = varies || std::memcmp(here, a.data, element) != 0;
     }
   return varies;
-}
-
-rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op, const std::string& from,
-                             const std::string& to) {
-  auto& node = *graph.add_node();
-  node.set_op_type(op);
-  node.set_name(to);
-  node.add_input(from);
-  node.add_output(to);
-  return node;
 }
 
 void add_transpose(rt_onnx::GraphProto& graph, const std::string& from, const std::string& to) {
@@ -163,7 +154,7 @@ class Retie {
           std::memcmp(first.data(), first.data() + element, row - element) == 0 ||
           std::memcmp(elements->data, elements->data + row, elements->size - row) != 0)
         continue;
-      add_integers(extents, {tensor->dims().begin(), tensor->dims().end()});
+      add_integers(graph_, extents, {tensor->dims().begin(), tensor->dims().end()});
       add_node(graph_, "Expand", bias->second, tensor->name()).add_input(extents);
       joined_.insert(tensor->name());
     }
@@ -203,7 +194,7 @@ class Retie {
     tensor.set_dims(0, 1);
     tools::clear_elements(tensor);
     tensor.set_raw_data(first);
-    add_integers(extents, dims);
+    add_integers(graph_, extents, dims);
     add_node(graph_, "Expand", one, name).add_input(extents);
   }
 
@@ -239,16 +230,8 @@ class Retie {
     tensor.set_dims(1, columns);
     tools::clear_elements(tensor);
     tensor.set_raw_data(kept);
-    add_integers(pads, {0, 0, 0, columns});
+    add_integers(graph_, pads, {0, 0, 0, columns});
     add_node(graph_, "Pad", half, name).add_input(pads);
-  }
-
-  void add_integers(const std::string& name, const std::vector<int64_t>& values) {
-    auto& tensor = *graph_.add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(7);  // int64
-    tensor.add_dims(static_cast<int64_t>(values.size()));
-    for (const int64_t value : values) tensor.add_int64_data(value);
   }
 
   void join_transposes(const std::vector<const rt_onnx::TensorProto*>& embeddings,

@@ -12,6 +12,7 @@
 #include "runtime/core/status.h"
 #include "tools/compiler/name_pattern.h"
 #include "tools/onnx/code_constants.h"
+#include "tools/onnx/graph_edit.h"
 #include "tools/onnx/initializer.h"
 #include "tools/onnx/nested_weights.h"
 #include "tools/onnx/tensor_proto.h"
@@ -308,6 +309,7 @@ class Untie {
         names.insert(names.begin(), name);
         continue;
       }
+      const bool is_vector = direct(parameter) && is_folded_reshape(parameter, tensor);
       if (!direct(parameter)) {
         names.push_back(parameter.alias());
         for (rt_onnx::NodeProto* node : parameter.uses[0]->path)
@@ -315,19 +317,12 @@ class Untie {
       } else {
         names.push_back(unique(name_for(parameter, keeps == parameters.end() ? nullptr : &*keeps, name)));
         if (is_folded_transpose(parameter, name, tensor)) transposed_.insert(names.back());
-        if (is_folded_reshape(parameter, tensor)) {
-          redirect(parameter, owners, reshaped(names.back(), tensor));
-          rt_onnx::TensorProto* vector = graph_.add_initializer();
-          *vector = tensor;
-          vector->set_name(names.back());
-          vector->mutable_dims()->Truncate(1);
-          continue;
-        }
-        redirect(parameter, owners, names.back());
+        redirect(parameter, owners, is_vector ? reshaped(names.back(), tensor) : names.back());
       }
       rt_onnx::TensorProto* copy = graph_.add_initializer();
       *copy = tensor;
       copy->set_name(names.back());
+      if (is_vector) copy->mutable_dims()->Truncate(1);
     }
   }
 
@@ -343,17 +338,10 @@ class Untie {
 
   /// A node that gives the vector `name` the extents of the tensor; returns its result.
   std::string reshaped(const std::string& name, const rt_onnx::TensorProto& tensor) {
-    rt_onnx::TensorProto* extents = graph_.add_initializer();
-    extents->set_name(unique(name + ".extents"));
-    extents->set_data_type(7);  // int64
-    extents->add_dims(tensor.dims_size());
-    *extents->mutable_int64_data() = tensor.dims();
-    rt_onnx::NodeProto* node = graph_.add_node();
-    node->set_op_type("Reshape");
-    node->add_input(name);
-    node->add_input(extents->name());
-    node->add_output(unique(name + ".Reshape"));
-    return node->output(0);
+    const std::string extents = unique(name + ".extents"), result = unique(name + ".Reshape");
+    add_integers(graph_, extents, {tensor.dims().begin(), tensor.dims().end()});
+    add_node(graph_, "Reshape", name, result).add_input(extents);
+    return result;
   }
 
   /// The weight of a linear layer [outputs, inputs] with the transpose that PyTorch computes with.
